@@ -644,6 +644,8 @@ int run_calibrate(const CalibrateRequest& request, const Library& library, std::
     messages << "calibrate: no point of these sets can be predicted\n";
     return 1;
   }
+  narrow_to_readable(plan.constants, points.points.front(),
+                     {&library, request.overrides, plan.constants});
   // A constant gets one value: say so where the files have several.
   for (std::size_t j = 0; j < plan.constants.size(); ++j) {
     const NumberWithUnit& first = points.points.front().given[j];

@@ -108,6 +108,25 @@ TEST_CASE(
   CHECK(regimes[0].residuals.size() == 6);
 }
 
+TEST_CASE("a constant is looked for among the values that its file may have") {
+  const TemporaryFolder folder;
+  const Library shipped = library();
+  const PointReading reading{
+      &shipped,
+      {},
+      {parse_fit_constant("/platform/node_types/0/in_node_collective_slowdown"),
+       parse_fit_constant("/software/compute_efficiency"),
+       parse_fit_constant("/platform/node_types/0/nic_efficiency=0.5..3")}};
+  const CalibrationPoints read = read_calibration_points(
+      {read_measurement_set(parse(scenarios_text()), folder.path())}, reading);
+  std::vector<FitConstant> constants = reading.constants;
+  narrow_to_readable(constants, read.points.front(), reading);
+  CHECK(constants[0].bounds->lower == 1);  // of a tenth to ten times 1, what a slowdown may be
+  CHECK(constants[0].bounds->upper == 10);
+  CHECK(constants[2].bounds->lower == 0.5);
+  CHECK(constants[2].bounds->upper == 1);
+}
+
 TEST_CASE("a constant at its bound is an error with the bound in it, and nothing is written") {
   const TemporaryFolder folder;
   CalibrateRequest request;

@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cmath>
 #include <iterator>
+#include <numeric>
 
 #include "core/json_value.hpp"
 #include "core/mapped.hpp"
@@ -299,6 +300,37 @@ std::vector<MeasurementSet> read_sets(const std::vector<std::string>& asked,
                                       const Library& library) {
   return mapped(find_measurement_sets(asked, library.root / "validation"),
                 [](const auto& file) { return read_measurement_set(file); });
+}
+
+void narrow_to_readable(std::vector<FitConstant>& constants, const CalibrationPoint& point,
+                        const PointReading& reading) {
+  for (std::size_t j = 0; j < constants.size(); ++j) {
+    const auto is_readable = [&](double value) {
+      ReadOptions options{.overrides = reading.overrides};
+      options.overrides.emplace_back(constants[j].pointer, text_of({value, point.given[j].unit}));
+      try {
+        read_scenario(point.scenario, point.folder, *reading.library, options);
+        return true;
+      } catch (const InputError&) {
+        return false;
+      }
+    };
+    const double given = point.given[j].number;
+    // The value farthest from the given one, towards `bound`, that can be read.
+    const auto narrowed = [&](double bound) {
+      if (is_readable(bound)) return bound;
+      constexpr int digits = 9, halvings = 60;  // the fit rounds its values so
+      double readable = given, refused = bound;
+      for (int i = 0; i < halvings; ++i) {
+        const double between = std::midpoint(readable, refused);
+        (is_readable(between) ? readable : refused) = between;
+      }
+      const double rounded = rounded_to(readable, digits);
+      return is_readable(rounded) ? rounded : readable;
+    };
+    const FitBounds bounds = range_of(constants[j], given).bounds;
+    constants[j].bounds = FitBounds{narrowed(bounds.lower), narrowed(bounds.upper)};
+  }
 }
 
 CalibrationPoints read_calibration_points(const std::vector<MeasurementSet>& sets,

@@ -80,8 +80,8 @@ std::string place_text(const Origin& origin) {
 }
 
 /// `message` with "…" in place of each text in double quotes, and '…' in place of all from the first single quote that opens
-/// one to the last.
-std::string without_quotations(std::string_view message) {
+/// one to the last. What `suggestion` quotes too is a word of ours, and not the file's.
+std::string without_quotations(std::string_view message, std::string_view suggestion) {
   std::string safe;
   for (std::size_t at = 0; at < message.size(); ++at) {
     const char mark = message[at];
@@ -93,17 +93,37 @@ std::string without_quotations(std::string_view message) {
       end = std::max(end, message.rfind(mark));
     else
       while (end < message.size() && message[end] != mark) end += message[end] == '\\' ? 2U : 1U;
-    safe += "…";
+    end = std::min(end, message.size());
+    const std::string_view quoted = message.substr(at + 1, end - at - 1);
+    const bool is_ours =
+        mark == '"' && !quoted.empty() &&
+        suggestion.find(message.substr(at, quoted.size() + 2)) != std::string_view::npos;
+    safe += is_ours ? quoted : "…";
     safe += mark;
     at = end;
   }
   return safe;
 }
 
+/// `explains`: with the remark why the line is not shown, where it is not.
+std::string text_of(const Problem& problem, bool explains) {
+  const Origin& origin = problem.origin;
+  std::string text = place_text(origin) + "error: " + problem.message;
+  if (!problem.pointer.empty()) text += " at " + problem.pointer;
+  if (!problem.suggestion.empty()) text += " (" + problem.suggestion + ")";
+  if (origin.source && origin.kind == OriginKind::file && origin.line > 0 && origin.column > 0 &&
+      (explains || origin.source->quoting == Quoting::allowed))
+    text += caret_lines(origin);
+  return text;
+}
+
 std::string text_of_all(const std::vector<Problem>& problems, std::size_t more) {
   std::string text;
   const std::size_t shown = std::min(problems.size(), Problems::max_reported);
-  for (std::size_t i = 0; i < shown; ++i) text += (i == 0 ? "" : "\n") + to_text(problems[i]);
+  for (std::size_t i = 0; i < shown; ++i) {
+    const bool repeats_remark = i > 0 && is_same_source(problems[i - 1].origin, problems[i].origin);
+    text += (i == 0 ? "" : "\n") + text_of(problems[i], !repeats_remark);
+  }
   more += problems.size() - shown;
   if (more > 0) text += "\n... and " + std::to_string(more) + " more";
   return text;
@@ -154,15 +174,7 @@ std::string_view SourceText::line(std::int64_t line) const {
   return rest;
 }
 
-std::string to_text(const Problem& problem) {
-  const Origin& origin = problem.origin;
-  std::string text = place_text(origin) + "error: " + problem.message;
-  if (!problem.pointer.empty()) text += " at " + problem.pointer;
-  if (!problem.suggestion.empty()) text += " (" + problem.suggestion + ")";
-  if (origin.source && origin.kind == OriginKind::file && origin.line > 0 && origin.column > 0)
-    text += caret_lines(origin);
-  return text;
-}
+std::string to_text(const Problem& problem) { return text_of(problem, true); }
 
 InputError::InputError(std::vector<Problem> problems, std::size_t more)
     : std::runtime_error(text_of_all(problems, more)), problems_(std::move(problems)) {
@@ -184,7 +196,7 @@ void Problems::add(Problem problem, std::vector<std::string> spoils) {
     return;
   }
   if (problem.origin.source && problem.origin.source->quoting != Quoting::allowed)
-    problem.message = without_quotations(problem.message);
+    problem.message = without_quotations(problem.message, problem.suggestion);
   // A file that is named twice is read twice, and is wrong once. What cannot be quoted looks alike as well.
   const auto known = std::find_if(problems_.begin(), problems_.end(), [&](const Problem& p) {
     return problem.origin.line > 0 && is_same_place(p.origin, problem.origin) &&

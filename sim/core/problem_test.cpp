@@ -264,6 +264,21 @@ TEST_CASE("of two equally near words the one in the right case wins") {
   CHECK(closest_match("GBsp", {"GBps", "Gbps"}) == "GBps");
 }
 
+TEST_CASE("of a file that is not to be quoted our own words stand, and the remark once") {
+  Origin origin;
+  origin.source =
+      std::make_shared<const SourceText>(SourceText{"secret.json", "{}", Quoting::named_by_a_file});
+  origin.line = origin.column = 1;
+  Problems problems;
+  problems.add({origin, "/a", "missing key \"heads\"", "add \"heads\": ..."});
+  problems.add({origin, "/b", "unknown key \"password\"", "did you mean \"layers\"?"});
+  CHECK_THROWS_WITH_AS(problems.throw_if_any(),
+                       "secret.json:1:1: error: missing key \"heads\" at /a (add \"heads\": ...)\n"
+                       "     | (not shown: the command line does not name this file itself)\n"
+                       "secret.json:1:1: error: unknown key \"…\" at /b (did you mean \"layers\"?)",
+                       InputError);
+}
+
 TEST_CASE("problems that look alike because nothing may be quoted spoil all their values") {
   Origin origin;
   origin.source =

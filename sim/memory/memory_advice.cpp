@@ -20,10 +20,10 @@ struct Change {
   bool is_further = false;
 };
 
-/// A change and what it would need.
+/// A change and what the fullest GPU would have in use, or would need where that is more than it has: the figures of `run`.
 struct TriedChange {
   std::string text;
-  Bytes required{};
+  Bytes needed{};
   MemoryVerdict verdict = MemoryVerdict::fits;
 };
 
@@ -179,14 +179,15 @@ std::vector<Change> changes_of(const MemoryInputs& inputs, const StageMemory& wo
 
 TriedChange tried(const std::string& text, const MemoryAccount& account) {
   TriedChange result{.text = text, .verdict = account.verdict};
+  const bool fits = account.verdict != MemoryVerdict::does_not_fit;
   for (const StageMemory& stage : account.stages)
-    result.required = std::max(result.required, stage.required);
+    result.needed = std::max(result.needed, fits ? stage.total : stage.required);
   return result;
 }
 
 std::string with_figure(const TriedChange& change) {
-  const bool is_at_risk = change.verdict == MemoryVerdict::at_risk;
-  return change.text + " (" + gib_text(change.required) + (is_at_risk ? ", at risk)" : ")");
+  return change.text + (change.verdict == MemoryVerdict::lower_bound ? " (at least " : " (") +
+         gib_text(change.needed) + (change.verdict == MemoryVerdict::at_risk ? ", at risk)" : ")");
 }
 
 std::string suggestion_text(const std::vector<TriedChange>& changes) {
@@ -200,7 +201,7 @@ std::string suggestion_text(const std::vector<TriedChange>& changes) {
   if (changes.empty()) return "nothing is left to try: more tensor parallelism or a smaller model";
   const auto nearest = std::min_element(
       changes.begin(), changes.end(),
-      [](const TriedChange& a, const TriedChange& b) { return a.required < b.required; });
+      [](const TriedChange& a, const TriedChange& b) { return a.needed < b.needed; });
   return "no single change fits; nearest is " + with_figure(*nearest);
 }
 
@@ -210,15 +211,18 @@ std::string memory_advice(const MemoryInputs& inputs, const MemoryAccount& accou
                           const AccountOfChoice& account_of) {
   const StageMemory& worst = account.stages[account.worst_stage.index()];
   std::vector<TriedChange> changes;
-  bool less_fits = false;
+  bool less_fits = false;  // surely: what is at risk is followed by what is not
   for (const Change& change : changes_of(inputs, worst)) {
     less_fits = less_fits && change.is_further;
     if (less_fits) continue;
     if (const std::optional<MemoryAccount> after = account_of(change.choice)) {
       changes.push_back(tried(change.text, *after));
-      less_fits = after->verdict != MemoryVerdict::does_not_fit;
+      less_fits =
+          after->verdict == MemoryVerdict::fits || after->verdict == MemoryVerdict::lower_bound;
     }
   }
+  std::ranges::stable_partition(
+      changes, [](const TriedChange& each) { return each.verdict != MemoryVerdict::at_risk; });
   return "stage " + std::to_string(worst.stage.index()) + " needs " + gib_text(worst.required) +
          ", the GPU has " + gib_text(worst.usable) + ": " +
          gib_text(worst.required - worst.usable) + " too much; " + suggestion_text(changes);

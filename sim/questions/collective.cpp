@@ -10,6 +10,7 @@
 #include "core/count_text.hpp"
 #include "core/json_value.hpp"
 #include "core/problem.hpp"
+#include "core/text_list.hpp"
 #include "cost/collective_algorithm.hpp"
 #include "cost/collective_cost.hpp"
 #include "cost/expert_exchange.hpp"
@@ -332,17 +333,25 @@ Bisection simulate_bisection(const Platform& job, int nodes) {
 std::string network_text(const Scenario& scenario) {
   constexpr int digits = 3;
   const FabricKind& kind = *scenario.platform.fabric.kind;
-  const NodeType& node = scenario.nodes.front();
-  std::string text = "fabric     " + kind.name + ": " + kind.about + "\nnodes      " +
-                     std::to_string(scenario.nodes.size()) + " of " + count_text(node.gpus, "GPU") +
-                     " and " + count_text(node.nics, "NIC") + " of " +
-                     to_text(node.effective_nic_rate()) + "\n";
+  std::vector<std::pair<std::string, int>> alike;  // nodes in a row
+  for (const NodeType& node : scenario.nodes) {
+    const std::string of = count_text(node.gpus, "GPU") + " and " + count_text(node.nics, "NIC") +
+                           " of " + to_text(node.effective_nic_rate());
+    if (alike.empty() || alike.back().first != of) alike.emplace_back(of, 0);
+    ++alike.back().second;
+  }
+  const auto nodes_text = [](const auto& nodes) {
+    return std::to_string(nodes.second) + " of " + nodes.first;
+  };
+  const std::string text = "fabric     " + kind.name + ": " + kind.about + "\nnodes      " +
+                           listed(alike, nodes_text) + "\n";
   const auto num_nodes = static_cast<int>(scenario.nodes.size());
   if (num_nodes < 2) return text;
   const Bisection half = simulate_bisection(scenario.platform, num_nodes);
   return text + "bisection  " + to_text(half.carried) + " of " + to_text(half.nics) +
-         " of the NICs, an oversubscription of " + significant_text(half.taper(), digits) + "; " +
-         half.fullest + " (" + to_text(half.fullest_bandwidth) + ") takes longest\n";
+         " of the NICs, an oversubscription of " + significant_text(half.taper(), digits) +
+         "; of equal messages those over " + half.fullest + " (" + to_text(half.fullest_bandwidth) +
+         ") take longest\n";
 }
 
 JsonValue network_json(const Scenario& scenario) {

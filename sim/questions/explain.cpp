@@ -861,15 +861,23 @@ std::vector<WhatIfResult> simulate_what_ifs(const Scenario& scenario, const Libr
   JsonValue asked = scenario.resolved;
   if (scenario.balances_stages)
     find_at(asked, "/parallel/stage_layers")->content = std::string("balanced");
-  Tasks<std::optional<PlanFigures>> tasks;  // none: over budget
+  struct Answer {  // neither: over budget
+    std::optional<PlanFigures> figures;
+    std::string obstacle;  ///< why no file can have the change
+  };
+  Tasks<Answer> tasks;
   tasks.count = changes.size();
   tasks.at_once = at_once;
   tasks.on_done = on_done;
-  tasks.work = [&](std::size_t i) -> std::optional<PlanFigures> {
-    if (is_over && is_over()) return std::nullopt;
-    const Scenario changed =
-        read_scenario(asked, library.root, library, {changes[i].overrides, scenario.seed});
-    return simulate_plan(changed, changed.plan);
+  tasks.work = [&](std::size_t i) -> Answer {
+    if (is_over && is_over()) return {};
+    try {
+      const Scenario changed =
+          read_scenario(asked, library.root, library, {changes[i].overrides, scenario.seed});
+      return {simulate_plan(changed, changed.plan), {}};
+    } catch (const InputError& error) {
+      return {std::nullopt, error.problems().front().message};
+    }
   };
   std::vector<WhatIfResult> results;
   for (const auto& outcome : run_tasks(tasks)) {
@@ -880,7 +888,12 @@ std::vector<WhatIfResult> simulate_what_ifs(const Scenario& scenario, const Libr
       result.fate = WhatIfFate::failed;
       continue;
     }
-    const auto& figures = std::get<std::optional<PlanFigures>>(outcome);
+    const auto& [figures, obstacle] = std::get<Answer>(outcome);
+    if (!obstacle.empty()) {
+      result.failure = "not possible: " + obstacle;
+      result.fate = WhatIfFate::failed;
+      continue;
+    }
     if (!figures) {
       result.failure = "not simulated: the budget was spent";
       result.fate = WhatIfFate::over_budget;

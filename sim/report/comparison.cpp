@@ -104,7 +104,7 @@ std::string verdict_of(const BreakEven& found) {
          " at every bandwidth tried, now " + to_text(found.bandwidth_now);
 }
 
-/// "saves 3.10 ms an iteration; alone, a transfer gains below 12.5 GB/s a GPU (1.20 ms of codec for 14.3 MiB), now 10.0 GB/s"
+/// "saves 3.10 ms an iteration; alone, a transfer gains below 12.5 GB/s a GPU (1.20 ms of codec save 14.3 MiB), now 10.0 GB/s"
 std::string effect_of(const CodecBreakEven& codec) {
   const auto effect = [](Seconds saved) {
     return saved == Seconds{}  ? "changes nothing"
@@ -114,11 +114,11 @@ std::string effect_of(const CodecBreakEven& codec) {
   std::string text = effect(codec.saved_by_job);
   if (codec.saved_if_slow != codec.saved_by_job)
     text +=
-        " (with assumed speeds of codecs at their slow end, " + effect(codec.saved_if_slow) + ")";
+        " (with all codecs at the slow end of their assumed speeds, " + effect(codec.saved_if_slow) + ")";
   text +=
       "; alone, a transfer " +
       (codec.bandwidth ? "gains below " + to_text(*codec.bandwidth) + " per GPU" : "always gains");
-  text += " (" + to_text(codec.codec) + " of codec for " + to_text(codec.saved) + ")";
+  text += " (" + to_text(codec.codec) + " of codec save " + to_text(codec.saved) + ")";
   if (codec.now > BytesPerSecond{}) text += ", now " + to_text(codec.now);
   return text;
 }

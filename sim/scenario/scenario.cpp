@@ -184,4 +184,12 @@ Problems unsupported_requests(const Scenario& scenario, JsonValue& tree,
   return refusals;
 }
 
+SearchLists supported_values(const Scenario& scenario) {
+  const JsonValue* const supports = find_at(scenario.resolved, "/software/supports");
+  if (supports == nullptr) return {};
+  JsonValue copy = *supports;
+  Problems problems;
+  return read_supported(ObjectReader(copy, "/software/supports", problems));
+}
+
 }  // namespace windtunnel

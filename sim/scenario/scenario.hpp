@@ -192,4 +192,7 @@ std::string resolved_hash(const JsonValue& resolved);
 /// Puts the scenario's plan on these nodes of its platform. What is returned, makes it illegal there: then it stays where it is.
 std::vector<PlanRejection> move_to_nodes(Scenario& scenario, const std::vector<NodeId>& nodes);
 
+/// Values that the software profile declares as supported; they were checked when the scenario was read.
+SearchLists supported_values(const Scenario& scenario);
+
 }  // namespace windtunnel

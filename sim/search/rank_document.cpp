@@ -377,21 +377,24 @@ bool is_worth_saying(const TriedKey& held, const Scenario& base) {
   return can_be_searched || held.values.front() != held.key->value.get({});
 }
 
-/// The plans that cannot be distinguished from the best, and which of them takes the least memory.
+/// The plans that cannot be distinguished from the best, and which of them takes the least memory, if one does.
 std::optional<Verdict> shared_place(const RankResult& result) {
   const std::vector<std::size_t> alike =
       plans_where(result, [](const RankedPlan& plan) { return plan.place == 1; });
   if (alike.size() < 2) return std::nullopt;
-  const auto needs = [&](std::size_t i) {
-    const RankedPlan& plan = result.plans[i];
-    return std::pair(plan.memory_verdict == MemoryVerdict::lower_bound, plan.memory_max);
-  };
-  const std::size_t leanest = *std::ranges::min_element(
-      alike, [&](std::size_t a, std::size_t b) { return needs(a) < needs(b); });
-  return Verdict{"≈", "plans " + labels_of(alike) +
-                          " cannot be told apart: of measured pairs that differ by as little, "
-                          "fewer than 90 in 100 come out in this order. Of them " +
-                          label_of(leanest) + " takes the least memory"};
+  const auto needs = [&](std::size_t i) { return result.plans[i].memory_max; };
+  const std::size_t leanest = *std::ranges::min_element(alike, {}, needs);
+  const bool is_one = std::ranges::none_of(alike, [&](std::size_t i) {
+    // A lower bound says nothing against another figure.
+    return i != leanest && (needs(i) == needs(leanest) ||
+                            result.plans[i].memory_verdict == MemoryVerdict::lower_bound ||
+                            result.plans[leanest].memory_verdict == MemoryVerdict::lower_bound);
+  });
+  return Verdict{"≈",
+                 "plans " + labels_of(alike) +
+                     " cannot be told apart: of measured pairs that differ by as little, "
+                     "fewer than 90 in 100 come out in this order" +
+                     (is_one ? ". Of them " + label_of(leanest) + " takes the least memory" : "")};
 }
 
 /// "90 % intervals begin 4 to 5 % below each time and end 8 % above it"

@@ -101,15 +101,6 @@ ClusterShape cluster_of(const std::vector<NodeType>& nodes) {
   return cluster;
 }
 
-/// Values that the software profile declares as supported; they were checked when the scenario was read.
-SearchLists supported_values(const Scenario& base) {
-  const JsonValue* const supports = find_at(base.resolved, "/software/supports");
-  if (supports == nullptr) return {};
-  JsonValue copy = *supports;
-  Problems problems;
-  return read_supported(ObjectReader(copy, "/software/supports", problems));
-}
-
 /// Default values of the keys that the block leaves out, one key after the other.
 class Defaults {
  public:

@@ -12,6 +12,7 @@
 #include "memory/memory_advice.hpp"
 #include "plan/nvlink_groups.hpp"
 #include "platform/fabric.hpp"
+#include "scenario/key_table.hpp"
 #include "scenario/scenario.hpp"
 
 namespace windtunnel {
@@ -96,6 +97,16 @@ bool lay_out(Scenario& changed, const Scenario& scenario, std::int64_t gpus) {
   return true;
 }
 
+/// True if the stack is known to run each value that the file does not have already.
+bool is_supported(const SearchLists& supported, const PlanChoice& choice, const PlanChoice& own) {
+  return std::ranges::all_of(search_keys(), [&](const SearchKey& searched) {
+    const auto listed = supported.find(searched.key->name());
+    const int value = searched.key->value.get(choice);
+    return listed == supported.end() || value == searched.key->value.get(own) ||
+           std::ranges::count(listed->second, value) > 0;
+  });
+}
+
 ClusterShape shape_of(const std::vector<NodeType>& nodes) {
   ClusterShape cluster;
   for (const NodeType& node : nodes) cluster.gpus_by_node.push_back(node.gpus);
@@ -110,10 +121,13 @@ std::string memory_advice(const Scenario& scenario, const Plan& plan,
   // What the file does not say follows the tensor degree.
   const JsonValue* const sequence = find_at(scenario.resolved, "/parallel/sequence_parallel");
   const bool is_said = sequence == nullptr || sequence->origin.kind != OriginKind::defaulted;
+  const SearchLists supported = supported_values(scenario);
+  const PlanChoice own{scenario.plan.training, scenario.plan.parallel};
   const auto account_of = [&](PlanChoice choice) -> std::optional<MemoryAccount> {
     if (!is_said)
       choice.parallel.sequence_parallel =
           scenario.software.sequence_parallel && choice.parallel.tensor > 1;
+    if (!is_supported(supported, choice, own)) return std::nullopt;
     const auto ranks = static_cast<std::size_t>(choice.parallel.num_ranks());
     std::vector<int>& placement = choice.parallel.placement;
     if (!scenario.placement_note.empty()) placement.clear();  // a search finds another one
