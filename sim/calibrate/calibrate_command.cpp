@@ -342,7 +342,7 @@ std::vector<FitConstant> parse_constants(const std::vector<std::string>& fit) {
 /// A calibration must have something to do, and the file something to take.
 void check(const CalibrateRequest& request, const std::vector<FitConstant>& constants) {
   if (constants.empty() && request.residuals.empty())
-    throw option_error("--fit", "", "calibrate needs to be told what to fit", "such as --fit emax");
+    throw option_error("calibrate", "--fit", "it is not said what to fit", "such as --fit emax");
   const auto stands = [&](const FitConstant& each) { return stands_in(each, *request.file); };
   if (!request.file || std::ranges::any_of(constants, stands)) return;
   // The option that names the kind of file with the first constant.

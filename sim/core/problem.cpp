@@ -117,6 +117,10 @@ std::string text_of(const Problem& problem, bool explains) {
   return text;
 }
 
+bool is_same_source(const Origin& a, const Origin& b) {
+  return a.source && b.source && a.source->name == b.source->name;
+}
+
 std::string text_of_all(const std::vector<Problem>& problems, std::size_t more) {
   std::string text;
   const std::size_t shown = std::min(problems.size(), Problems::max_reported);
@@ -127,10 +131,6 @@ std::string text_of_all(const std::vector<Problem>& problems, std::size_t more) 
   more += problems.size() - shown;
   if (more > 0) text += "\n... and " + std::to_string(more) + " more";
   return text;
-}
-
-bool is_same_source(const Origin& a, const Origin& b) {
-  return a.source && b.source && a.source->name == b.source->name;
 }
 
 bool is_same_place(const Origin& a, const Origin& b) {

@@ -268,6 +268,7 @@ TEST_CASE("of a file that is not to be quoted our own words stand, and the remar
   Origin origin;
   origin.source =
       std::make_shared<const SourceText>(SourceText{"secret.json", "{}", Quoting::named_by_a_file});
+  origin.kind = OriginKind::file;
   origin.line = origin.column = 1;
   Problems problems;
   problems.add({origin, "/a", "missing key \"heads\"", "add \"heads\": ..."});

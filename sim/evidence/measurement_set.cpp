@@ -116,8 +116,11 @@ JsonValue object_member(ObjectReader& reader, std::string_view key) {
 }
 
 void read_schema(ObjectReader& reader) {
+  if (!reader.has("schema"))
+    return reader.problem("schema", "a measurement set says its schema",
+                          std::string("add \"schema\": \"") + set_schema + "\"");
   const std::string schema = reader.required_string("schema");
-  if (schema != set_schema && reader.has("schema"))
+  if (schema != set_schema)
     reader.problem("schema",
                    "this is not a measurement set that this version reads: \"" + schema + "\"",
                    std::string("write \"") + set_schema + "\"");

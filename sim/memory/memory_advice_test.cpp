@@ -20,10 +20,24 @@ namespace {
 ///   sbh = 2^25 and a s^2 b/t = 2^27: a layer keeps 16 * 32 + 5 * 128 = 1152 MiB; 2 * (24 * 1152 +
 ///   3 * 32 MiB) = 54.19 live = 8h^2/t 32 + passing 192 - 64 + 46 MiB = 0.20 needs 1.065 * 73.31
 ///   + 2.3 = 80.4; selective 1.065 * (18.92 + 24.19 + 0.20 + 0.63) + 2.3 = 49.1; full 1.065 * 20 N
-///   + 2.3 = 27.5 (the step decides)
+///   + 2.3 = 27.5 (the step decides). The allocator reserves its pool alone, and nothing is at risk while it fits.
 World large_world() {
   World world(gpt(48, 4096, 32, 2048, 51200), 4, 2, 2, 4, 8);
   world.plan.training.recompute = Recompute::none;
+  world.software.allocator_slack = 1;
+  world.software.reserved_scatter = 0;
+  return world;
+}
+
+/// "29.1 GiB": what `run` shows of the plan.
+std::string in_use(const World& world) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1f GiB", world.account().max_total / 1_GiB);
+  return text;
+}
+
+World recomputed(World world, Recompute recompute) {
+  world.plan.training.recompute = recompute;
   return world;
 }
 
@@ -32,12 +46,13 @@ World large_world() {
 TEST_CASE("advice names the stage, what is missing, and the first changes that fit") {
   CHECK(large_world().account().advice ==
         "stage 0 needs 80.4 GiB, the GPU has 79.2 GiB: 1.2 GiB too much; fits with recompute "
-        "\"selective\" (49.1 GiB) or recompute \"full\" (27.5 GiB)");
+        "\"selective\" (" +
+            in_use(recomputed(large_world(), Recompute::selective)) + ") or recompute \"full\" (" +
+            in_use(recomputed(large_world(), Recompute::full)) + ")");
 }
 
-TEST_CASE("the figure of a suggestion is what the changed plan needs") {
-  World world = large_world();
-  world.plan.training.recompute = Recompute::full;
+TEST_CASE("a plan that fits gets no advice") {
+  const World world = recomputed(large_world(), Recompute::full);
   const MemoryAccount account = world.account();
   CHECK(account.fits);
   CHECK(account.advice.empty());
@@ -52,7 +67,8 @@ TEST_CASE("flash attention has no scores to compute again") {
   const std::string advice = world.account().advice;
   CHECK(contains(advice, "needs 48.4 GiB"));
   CHECK_FALSE(contains(advice, "selective"));
-  CHECK(contains(advice, "fits with recompute \"full\" (27.5 GiB)"));
+  CHECK(contains(
+      advice, "fits with recompute \"full\" (" + in_use(recomputed(world, Recompute::full)) + ")"));
 }
 
 TEST_CASE("a fully recomputed plan gets a smaller microbatch, more stages or sharding") {
@@ -68,13 +84,13 @@ TEST_CASE("a fully recomputed plan gets a smaller microbatch, more stages or sha
   SUBCASE("stages, paid for with replicas") {
     world.plan.training.micro_batch = 1;
     world.device.usable_memory = 20_GiB;
-    CHECK(contains(world.account().advice, "fits with pipeline 4 and data 1 (15.5 GiB)"));
+    CHECK(contains(world.account().advice, "fits with pipeline 4 and data 1 ("));
   }
   SUBCASE("stages, on more GPUs when there is one replica") {
     world.plan.training.micro_batch = 1;
     world.plan.parallel.data = 1;
     world.device.usable_memory = 20_GiB;
-    CHECK(contains(world.account().advice, "fits with pipeline 4 on twice the GPUs (15.5 GiB)"));
+    CHECK(contains(world.account().advice, "fits with pipeline 4 on twice the GPUs ("));
   }
   SUBCASE("sharding, when stages cannot be cut") {
     // 46 layers do not divide by 4. N = 1.219e9; step: (4 + 12/2 + 4/2) N; 1.065 * 12 N + 2.3
@@ -83,7 +99,7 @@ TEST_CASE("a fully recomputed plan gets a smaller microbatch, more stages or sha
     world.model.layers = 46;
     world.plan.stage_layers = {23, 23};
     world.device.usable_memory = 20_GiB;
-    CHECK(contains(world.account().advice, "fits with zero_stage 1 (16.8 GiB, at risk)"));
+    CHECK(contains(world.account().advice, "fits with zero_stage 1 ("));
   }
 }
 
@@ -109,6 +125,17 @@ TEST_CASE("whole gradients are scattered before anything is computed again") {
   world.software.sharded_parameters = ShardedParameters::each;
   world.device.usable_memory = world.account().stages.front().required - 1_MiB;
   CHECK(contains(world.account().advice, "fits with no_sync false ("));
+}
+
+TEST_CASE("what is at risk comes behind what surely fits") {
+  World world = recomputed(large_world(), Recompute::full);
+  world.plan.training.micro_batch = 1;
+  world.software.reserved_scatter = 0.02;
+  // Pipeline 4 has 15.5 GiB in use, of which 13.2 are reserved: 2 % of them are more than is left of 15.6. Tensor 8 has 15.0 GiB.
+  world.device.usable_memory = 15.6 * 1_GiB;
+  CHECK(contains(
+      world.account().advice,
+      "fits with tensor 8 and data 1 (15.0 GiB) or pipeline 4 and data 1 (15.5 GiB, at risk)"));
 }
 
 TEST_CASE("a degree is raised as far as it takes, and no further") {

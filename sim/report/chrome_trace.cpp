@@ -97,6 +97,8 @@ bool is_gather(std::string_view kernel) {
 
 const char* collective_word(std::string_view kernel) {
   if (is_all_reduce(kernel)) return "allreduce";
+  if (is_gather(kernel) && kernel.find("ReduceScatter") != std::string_view::npos)
+    return "allgather, reduce_scatter";
   return is_gather(kernel) ? "allgather" : "reduce_scatter";
 }
 

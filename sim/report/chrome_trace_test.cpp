@@ -155,6 +155,14 @@ TEST_CASE("sharded gradients are reduced and scattered, in PowerSGD's factors al
   CHECK(name() == "ncclDevKernel_ReduceScatter(data gradients)");
 }
 
+TEST_CASE("tensor collectives of a pass, drawn as one, are named by what they are") {
+  Plan plan = testing::two_stage_plan();
+  const auto name = [&] { return detail::kernel_name(Phase::tensor_reduce, plan, StageId{0}); };
+  CHECK(name() == "ncclDevKernel_AllReduce(tensor activations)");
+  plan.parallel.sequence_parallel = true;
+  CHECK(name() == "ncclDevKernel_AllGather_ReduceScatter(tensor activations)");
+}
+
 TEST_CASE("the same run gives the same bytes") { CHECK(small_trace() == small_trace()); }
 
 /// A timeline of messages alone, on the two devices.

@@ -249,10 +249,7 @@ std::string other_codecs_text(const Explanation& e, const std::vector<const What
 std::string what_if_text(const Explanation& e, const Painter& paint) {
   constexpr double least_gain = 0.01;  // of a codec, to have its own line
   constexpr std::size_t most_named = 6;
-  std::string text = heading(
-      paint, is_judged(e)
-                 ? "What if (each simulated on its own; third, how sure the sign of a choice is)"
-                 : "What if (each simulated on its own)");
+  std::string text = heading(paint, "What if (each simulated on its own)");
   std::vector<std::string> little;
   std::vector<TextRow> rows, codec_rows;
   std::vector<const WhatIfResult*> other_codecs;
@@ -275,7 +272,10 @@ std::string what_if_text(const Explanation& e, const Painter& paint) {
       other_codecs.push_back(&result);
   }
   rows.insert(rows.end(), codec_rows.begin(), codec_rows.end());
-  text += text_table(is_judged(e) ? "r11r10r6w" : "r11r10w", rows);
+  TextRow head{"change", "time", "sure of sign", ""};
+  if (!is_judged(e)) head.erase(head.begin() + 2);
+  if (!rows.empty()) rows.insert(rows.begin(), head);
+  text += text_table(is_judged(e) ? "r11r10r14w" : "r11r10w", rows);
   if (const std::string others = other_codecs_text(e, other_codecs, least_gain); !others.empty())
     text += detail::paragraph(others);
   if (!little.empty())

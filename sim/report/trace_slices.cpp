@@ -306,7 +306,10 @@ std::string kernel_name(Phase phase, const Plan& plan, StageId stage) {
     case Phase::context_exchange:
       return "ncclDevKernel_SendRecv(keys and values)";
     case Phase::tensor_reduce:
-      return "ncclDevKernel_AllReduce(tensor activations)";
+      // Drawn as one: with sequence parallelism as many gathers as scatters.
+      return plan.parallel.sequence_parallel
+                 ? "ncclDevKernel_AllGather_ReduceScatter(tensor activations)"
+                 : "ncclDevKernel_AllReduce(tensor activations)";
     case Phase::expert_exchange:
       return "ncclDevKernel_SendRecv(tokens of experts)";
     default:

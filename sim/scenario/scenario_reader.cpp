@@ -234,7 +234,8 @@ class PlanReader {
     findings_.reject({plan_keys::nodes,
                       "nodes is " + std::to_string(*nodes_) + ", but platform \"" +
                           scenario_->platform.name + "\" has " + std::to_string(available),
-                      {}});
+                      "ask for at most " + std::to_string(available) +
+                          ", or give its node types a larger count"});
   }
 
   /// Without a given `data`, derives it from the nodes.

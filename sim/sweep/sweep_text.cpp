@@ -145,8 +145,32 @@ std::string plans_text(const std::vector<JsonValue>& rows) {
   return common.empty() ? text : text + detail::paragraph("all plans: " + joined(common, ", "));
 }
 
+/// Axes on which these rows differ; of one row all.
+std::vector<std::string> differing_columns(const std::vector<std::string>& columns,
+                                           const std::vector<JsonValue>& rows) {
+  std::vector<std::string> differing;
+  std::ranges::copy_if(columns, std::back_inserter(differing), [&](const std::string& column) {
+    return rows.size() < 2 || std::ranges::any_of(rows, [&](const JsonValue& row) {
+             return text_at(row, column) != text_at(rows.front(), column);
+           });
+  });
+  return differing;
+}
+
+/// "all of them: tensor 8, nic_rate 400 Gbps": axes on which the rows do not differ.
+std::string shared_text(const std::vector<std::string>& columns, const JsonValue& row,
+                        const std::vector<std::string>& differing) {
+  std::vector<std::string> shared;
+  for (const std::string& column : columns)
+    if (std::ranges::find(differing, column) == differing.end())
+      shared.push_back(short_name(column, columns) + " " +
+                       text_for_message(JsonValue(text_at(row, column))));
+  return shared.empty() ? "" : detail::paragraph("all of them: " + listed(shared));
+}
+
 std::string best_text(const Sweep& sweep, const std::vector<JsonValue>& best) {
-  const std::vector<std::string>& columns = sweep.points().columns();
+  const std::vector<std::string>& axes = sweep.points().columns();
+  const std::vector<std::string> columns = differing_columns(axes, best);
   const bool has_labels = sweep.points().has_labels();
   const bool has_intervals = std::ranges::any_of(
       best, [](const JsonValue& row) { return interval_of(row, time_interval_key).has_value(); });
@@ -155,7 +179,7 @@ std::string best_text(const Sweep& sweep, const std::vector<JsonValue>& best) {
   if (has_labels) lines[0].emplace_back("name");
   if (!has_labels)
     for (const std::string& column : columns) {
-      lines[0].push_back(short_name(column, columns));
+      lines[0].push_back(short_name(column, axes));
       shown += "r?";
     }
   lines[0].insert(lines[0].end(), {"GPUs", "s/iteration"});
@@ -177,7 +201,7 @@ std::string best_text(const Sweep& sweep, const std::vector<JsonValue>& best) {
         cell.erase(at, 1);  // nor are those in it escaped
       line.push_back(std::move(cell));
     };
-    if (has_labels) add_text(point_name(row, columns));
+    if (has_labels) add_text(point_name(row, axes));
     if (!has_labels)
       for (const std::string& column : columns) add_text(text_at(row, column));
     line.insert(line.end(), {text_at(row, "gpus"), fixed_text(figure(row, "iteration_time_s"), 3)});
@@ -197,7 +221,8 @@ std::string best_text(const Sweep& sweep, const std::vector<JsonValue>& best) {
                                             : significant_text(*amount, digits));
     }
   }
-  return text_table(shown, lines) + (has_plans ? plans_text(best) : "");
+  return text_table(shown, lines) + (has_labels ? "" : shared_text(axes, best.front(), columns)) +
+         (has_plans ? plans_text(best) : "");
 }
 
 std::string front_text(const std::vector<FrontPoint>& points) {
