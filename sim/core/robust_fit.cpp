@@ -93,10 +93,11 @@ class RobustFitter {
     return weights_.array() / (1 + (residuals_.array() / loss_scale).square()).sqrt();
   }
 
-  /// Forward differences; backward where the upper bound is in the way.
+  /// Forward differences; backward where the upper bound is in the way. Zero for a constant that cannot move: no other value of it may exist.
   void differentiate() {
-    derivatives_.resize(residuals_.size(), point_.size());
+    derivatives_ = MatrixXd::Zero(residuals_.size(), point_.size());
     for (Index j = 0; j < point_.size(); ++j) {
+      if (lower_[j] == upper_[j]) continue;
       VectorXd moved = point_;
       const double sign = point_[j] + difference_step > upper_[j] ? -1 : 1;
       moved[j] += sign * difference_step;
