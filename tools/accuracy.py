@@ -21,6 +21,7 @@ from leave_one_set_out import fitted_allowance  # noqa: E402
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 ORDER_RIVALS = {"amp-t4": "AMP 0.935 (on all 47)", "amp-t4-v100-mixed": "AMP 0.394"}
 CHECKS = "--check" in sys.argv
+SMALL_SET = 5  # rows: smaller ones, never fitted, share a row of the score card
 LARGE_REGRET = 0.05  # smaller ones are only counted
 # Who ran a set that was never fitted. Whether its stack has a profile says validation/residuals.json. Of those that have one, other stacks than those of
 # published recipes and of the sets that constants were fitted on:
@@ -38,14 +39,27 @@ def table(*rows):
     return "\n".join([head, "|".join(["---"] * len(rows[0])), *body])
 
 
-def score_card(sets):
+def together(sets, points):
+    """One row of the score card for sets that are too small for one of their own."""
+    names = {s["set"] for s in sets}
+    points = [p for p in points if p["set"] in names and p.get("error") is not None]
+    errors = [p["error"] for p in points]
+    sizes = [abs(error) for error in errors]
+    inside = [p["interval_s"][0] <= p["measured_s"] <= p["interval_s"][1] for p in points if p.get("interval_s")]
+    return (f"{len(names)} sets of fewer than {SMALL_SET} rows", len(points), f"**{percent(statistics.mean(sizes))}**", percent(statistics.median(sizes)),
+            percent(max(sizes)), percent(statistics.mean(errors), "+.1f"), "", f"{100 * sum(inside) / len(inside):.0f}", "never")
+
+
+def score_card(sets, points):
+    small = [s for s in sets if s.get("never_fitted") and 0 < s["scored"] < SMALL_SET]
     timed = [s for s in sets if s.get("out_of_memory")]
     ordered = [s for s in sets if s["set"] in ORDER_RIVALS and s.get("spearman_rho")]
     parts = ["Iteration times, errors in %:", table(
         ("set", "scored", "mean", "median", "worst", "bias", "bar to clear", "inside, %", "fitted on it"),
         *((s["set"], s["scored"] if s["scored"] == s["points"] else f"{s['scored']}/{s['points']}", f"**{percent(s.get('mape'))}**",
            percent(s.get("median_ape")), percent(s.get("worst_ape")), percent(s.get("bias"), "+.1f"), percent(s.get("naive_mape")),
-           percent(s.get("interval_coverage"), ".0f"), "never" if s.get("never_fitted") else len(s["fitted_on_this_set"])) for s in timed if s["scored"]))]
+           percent(s.get("interval_coverage"), ".0f"), "never" if s.get("never_fitted") else len(s["fitted_on_this_set"])) for s in timed if s["scored"] and s not in small),
+        together(small, points))]
     parts += ["Order of plans that train one model on the same GPUs:", "\n".join(
         f"- {s['set']} ({group}, {s['scored']} plans): Spearman **{rho:.3f}**; {ORDER_RIVALS[s['set']]}"
         for s in ordered for group, rho in list(s["spearman_rho"].items())[:1])]
@@ -139,7 +153,7 @@ def main():
     if done.returncode not in (0, 1):
         sys.exit(done.stderr)
     answer = json.loads(done.stdout)
-    replace_between_marks(ROOT / "docs/accuracy.md", "score card", score_card(answer["sets"]))
+    replace_between_marks(ROOT / "docs/accuracy.md", "score card", score_card(answer["sets"], answer["points"]))
     replace_between_marks(ROOT / "README.md", "accuracy", kinds_of_runs(answer))
     replace(ROOT / "docs/tasks.md", r"right for \d+ of \d+ measured runs", memory_verdicts(answer, "right for {0} of {1} measured runs"))
     of_pairs, of_one = allowances()
