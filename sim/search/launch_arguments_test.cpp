@@ -227,7 +227,7 @@ TEST_CASE("torchtitan gets its degrees, its batches and what it cannot do") {
   CHECK(words({sharded.notes, {}}).find("torchtitan has no fp16") != std::string::npos);
   CHECK(words({sharded.notes, {}}).find("adapters") == std::string::npos);
   const LaunchArguments adapted =
-      torchtitan_config(plan_of(R"({"data": 16})", R"(, "lora": {"rank": 8})"), 2048);
+      torchtitan_config(plan_of(R"({"data": 16})", R"(, "lora_rank": 8)"), 2048);
   CHECK(words({adapted.notes, {}}).find("adapters belong to the model") != std::string::npos);
   // 12 layers in 2 stages, 64 sequences over 8 replicas in microbatches of 2.
   const LaunchArguments stages =
