@@ -46,8 +46,8 @@ def together(sets, points):
     errors = [p["error"] for p in points]
     sizes = [abs(error) for error in errors]
     inside = [p["interval_s"][0] <= p["measured_s"] <= p["interval_s"][1] for p in points if p.get("interval_s")]
-    return (f"{len(names)} sets of fewer than {SMALL_SET} rows", len(points), f"**{percent(statistics.mean(sizes))}**", percent(statistics.median(sizes)),
-            percent(max(sizes)), percent(statistics.mean(errors), "+.1f"), "", f"{100 * sum(inside) / len(inside):.0f}", "never")
+    return (f"{len(names)} smaller sets", len(points), f"**{percent(statistics.mean(sizes))}**", percent(statistics.median(sizes)),
+            percent(max(sizes)), percent(statistics.mean(errors), "+.1f"), "", f"{100 * sum(inside) / len(inside):.0f}" if inside else "", "never")
 
 
 def score_card(sets, points):
@@ -59,7 +59,9 @@ def score_card(sets, points):
         *((s["set"], s["scored"] if s["scored"] == s["points"] else f"{s['scored']}/{s['points']}", f"**{percent(s.get('mape'))}**",
            percent(s.get("median_ape")), percent(s.get("worst_ape")), percent(s.get("bias"), "+.1f"), percent(s.get("naive_mape")),
            percent(s.get("interval_coverage"), ".0f"), "never" if s.get("never_fitted") else len(s["fitted_on_this_set"])) for s in timed if s["scored"] and s not in small),
-        together(small, points))]
+        *([together(small, points)] if small else []))]
+    if small:
+        parts += [f"Fewer than {SMALL_SET} rows: " + ", ".join(s["set"] for s in small)]
     parts += ["Order of plans that train one model on the same GPUs:", "\n".join(
         f"- {s['set']} ({group}, {s['scored']} plans): Spearman **{rho:.3f}**; {ORDER_RIVALS[s['set']]}"
         for s in ordered for group, rho in list(s["spearman_rho"].items())[:1])]

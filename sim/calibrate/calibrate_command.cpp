@@ -342,7 +342,8 @@ std::vector<FitConstant> parse_constants(const std::vector<std::string>& fit) {
 /// A calibration must have something to do, and the file something to take.
 void check(const CalibrateRequest& request, const std::vector<FitConstant>& constants) {
   if (constants.empty() && request.residuals.empty())
-    throw option_error("calibrate", "--fit", "it is not said what to fit", "such as --fit emax");
+    throw option_error("calibrate", "--fit", "a calibration needs a constant to fit",
+                       "such as --fit emax");
   const auto stands = [&](const FitConstant& each) { return stands_in(each, *request.file); };
   if (!request.file || std::ranges::any_of(constants, stands)) return;
   // The option that names the kind of file with the first constant.
@@ -644,8 +645,7 @@ int run_calibrate(const CalibrateRequest& request, const Library& library, std::
     messages << "calibrate: no point of these sets can be predicted\n";
     return 1;
   }
-  narrow_to_readable(plan.constants, points.points.front(),
-                     {&library, request.overrides, plan.constants});
+  narrow_to_readable(plan.constants, points.points, {&library, request.overrides, plan.constants});
   // A constant gets one value: say so where the files have several.
   for (std::size_t j = 0; j < plan.constants.size(); ++j) {
     const NumberWithUnit& first = points.points.front().given[j];

@@ -120,11 +120,29 @@ TEST_CASE("a constant is looked for among the values that its file may have") {
   const CalibrationPoints read = read_calibration_points(
       {read_measurement_set(parse(scenarios_text()), folder.path())}, reading);
   std::vector<FitConstant> constants = reading.constants;
-  narrow_to_readable(constants, read.points.front(), reading);
+  narrow_to_readable(constants, read.points, reading);
   CHECK(constants[0].bounds->lower == 1);  // of a tenth to ten times 1, what a slowdown may be
   CHECK(constants[0].bounds->upper == 10);
+  CHECK(constants[1].bounds->lower == doctest::Approx(0.1));  // of 1
+  CHECK(constants[1].bounds->upper == 10);
   CHECK(constants[2].bounds->lower == 0.5);
   CHECK(constants[2].bounds->upper == 1);
+  const auto refused = [&](const char* constant) {
+    PointReading one{&shipped, {}, {parse_fit_constant(constant)}};
+    const CalibrationPoints points = read_calibration_points(
+        {read_measurement_set(parse(scenarios_text()), folder.path())}, one);
+    try {
+      narrow_to_readable(one.constants, points.points, one);
+    } catch (const InputError& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  CHECK(contains(refused("/platform/node_types/0/nics"), "is a whole number in 1024-32"));
+  CHECK(contains(refused("/model/layers"), "is a whole number in 1024-32"));
+  CHECK(contains(refused("/platform/node_types/0/nic_efficiency=1.5..3"),
+                 "no value between 1.5 and 3 can be read"));
+  CHECK(contains(refused("/platform/node_types/0/pass_spread"), "from which no bounds follow"));
 }
 
 TEST_CASE("a constant at its bound is an error with the bound in it, and nothing is written") {
@@ -177,7 +195,7 @@ TEST_CASE("what a calibration cannot do is refused before anything is simulated"
                          InputError);
   };
   CalibrateRequest request;
-  refuses(request, "what to fit");
+  refuses(request, "a constant to fit");
   request.fit = {"emax,emax"};
   refuses(request, "named twice");
   request.fit = {"/software/no_such_thing"};

@@ -5,6 +5,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <functional>
 #include <iterator>
 #include <numeric>
 
@@ -302,34 +303,74 @@ std::vector<MeasurementSet> read_sets(const std::vector<std::string>& asked,
                 [](const auto& file) { return read_measurement_set(file); });
 }
 
-void narrow_to_readable(std::vector<FitConstant>& constants, const CalibrationPoint& point,
-                        const PointReading& reading) {
+namespace {
+
+/// True if the scenario of the point can be read with this value of the constant.
+bool is_readable(const FitConstant& constant, double value, const CalibrationPoint& point,
+                 const std::string& unit, const PointReading& reading) {
+  ReadOptions options{.overrides = reading.overrides};
+  options.overrides.emplace_back(constant.pointer, text_of({value, unit}));
+  try {
+    read_scenario(point.scenario, point.folder, *reading.library, options);
+    return true;
+  } catch (const InputError&) {
+    return false;
+  }
+}
+
+/// The value farthest from the readable one, towards `bound`, that can be read.
+double farthest_readable(double readable, double bound,
+                         const std::function<bool(double)>& is_readable) {
+  if (is_readable(bound)) return bound;
+  constexpr int digits = 9, halvings = 60;  // the fit rounds its values so
+  double refused = bound;
+  for (int i = 0; i < halvings; ++i) {
+    const double between = std::midpoint(readable, refused);
+    (is_readable(between) ? readable : refused) = between;
+  }
+  const double rounded = rounded_to(readable, digits);
+  return is_readable(rounded) ? rounded : readable;
+}
+
+[[noreturn]] void refuse_constant(const FitConstant& constant, const std::string& why,
+                                  const std::string& suggestion) {
+  throw option_error("--fit", constant.name, why, suggestion);
+}
+
+}  // namespace
+
+void narrow_to_readable(std::vector<FitConstant>& constants,
+                        const std::vector<CalibrationPoint>& points, const PointReading& reading) {
+  constexpr double little = 1e-3;
   for (std::size_t j = 0; j < constants.size(); ++j) {
-    const auto is_readable = [&](double value) {
-      ReadOptions options{.overrides = reading.overrides};
-      options.overrides.emplace_back(constants[j].pointer, text_of({value, point.given[j].unit}));
-      try {
-        read_scenario(point.scenario, point.folder, *reading.library, options);
-        return true;
-      } catch (const InputError&) {
-        return false;
-      }
-    };
-    const double given = point.given[j].number;
-    // The value farthest from the given one, towards `bound`, that can be read.
-    const auto narrowed = [&](double bound) {
-      if (is_readable(bound)) return bound;
-      constexpr int digits = 9, halvings = 60;  // the fit rounds its values so
-      double readable = given, refused = bound;
-      for (int i = 0; i < halvings; ++i) {
-        const double between = std::midpoint(readable, refused);
-        (is_readable(between) ? readable : refused) = between;
-      }
-      const double rounded = rounded_to(readable, digits);
-      return is_readable(rounded) ? rounded : readable;
-    };
-    const FitBounds bounds = range_of(constants[j], given).bounds;
-    constants[j].bounds = FitBounds{narrowed(bounds.lower), narrowed(bounds.upper)};
+    FitConstant& constant = constants[j];
+    const double first = points.front().given[j].number;
+    if (!constant.bounds && first <= 0)
+      refuse_constant(
+          constant,
+          "its value is " + text_of(points.front().given[j]) + ", from which no bounds follow",
+          "give them, as in " + constant.name + "=0.1..2");
+    FitBounds bounds = range_of(constant, first).bounds;
+    const FitBounds asked = bounds;
+    for (const CalibrationPoint& point : points) {
+      const NumberWithUnit& given = point.given[j];
+      const auto can_read = [&](double value) {
+        return is_readable(constant, value, point, given.unit, reading);
+      };
+      if (given.number > 0 && !can_read(given.number * (1 + little)) &&
+          !can_read(given.number * (1 - little)))
+        refuse_constant(constant, "is a whole number in " + point.id,
+                        "fit one that may have any value");
+      bounds.lower = farthest_readable(given.number, bounds.lower, can_read);
+      bounds.upper = farthest_readable(given.number, bounds.upper, can_read);
+    }
+    if (!(bounds.lower < bounds.upper))
+      refuse_constant(constant,
+                      "no value between " + text_of({asked.lower, points.front().given[j].unit}) +
+                          " and " + text_of({asked.upper, points.front().given[j].unit}) +
+                          " can be read",
+                      "give bounds that its file may have");
+    constant.bounds = bounds;
   }
 }
 

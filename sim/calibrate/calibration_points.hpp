@@ -153,9 +153,10 @@ struct PointReading {
 CalibrationPoints read_calibration_points(const std::vector<MeasurementSet>& sets,
                                           const PointReading& reading);
 
-/// Gives each constant the bounds that are searched (range_of), narrowed to the values that the reader of `point`'s files takes.
-void narrow_to_readable(std::vector<FitConstant>& constants, const CalibrationPoint& point,
-                        const PointReading& reading);
+/// Gives each constant the bounds that are searched (range_of), narrowed to the values that the readers of all points' files take.
+/// InputError on a constant that cannot be fitted: a whole number, one without bounds that is 0, and one whose bounds hold no such value.
+void narrow_to_readable(std::vector<FitConstant>& constants,
+                        const std::vector<CalibrationPoint>& points, const PointReading& reading);
 
 /// A model's parameters to two digits: "0.12B", "18B", "180B".
 std::string size_name(double parameters);

@@ -80,7 +80,7 @@ std::string place_text(const Origin& origin) {
 }
 
 /// `message` with "…" in place of each text in double quotes, and '…' in place of all from the first single quote that opens
-/// one to the last. What `suggestion` quotes too is a word of ours, and not the file's.
+/// one to the last. A text that `suggestion` quotes too is our own, not the file's.
 std::string without_quotations(std::string_view message, std::string_view suggestion) {
   std::string safe;
   for (std::size_t at = 0; at < message.size(); ++at) {

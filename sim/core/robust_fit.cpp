@@ -93,15 +93,17 @@ class RobustFitter {
     return weights_.array() / (1 + (residuals_.array() / loss_scale).square()).sqrt();
   }
 
-  /// Forward differences; backward where the upper bound is in the way. Zero for a constant that cannot move: no other value of it may exist.
+  /// Forward differences; backward where the upper bound is in the way. No step leaves the bounds: beyond them there may be no value.
   void differentiate() {
     derivatives_ = MatrixXd::Zero(residuals_.size(), point_.size());
     for (Index j = 0; j < point_.size(); ++j) {
-      if (lower_[j] == upper_[j]) continue;
+      const double up = upper_[j] - point_[j], down = point_[j] - lower_[j];
+      const double size = std::min(difference_step, std::max(up, down));
+      if (!(size > 0)) continue;  // it cannot move
       VectorXd moved = point_;
-      const double sign = point_[j] + difference_step > upper_[j] ? -1 : 1;
-      moved[j] += sign * difference_step;
-      derivatives_.col(j) = (residuals_at(moved) - residuals_) / (sign * difference_step);
+      const double step = up < size ? -size : size;
+      moved[j] += step;
+      derivatives_.col(j) = (residuals_at(moved) - residuals_) / step;
     }
     is_exact_ = true;
   }

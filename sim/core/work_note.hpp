@@ -17,8 +17,8 @@ struct WorkNote {
 };
 inline WorkNote work_note;
 
-/// Says what is being done until the end of its scope; inside another scope nothing, since who lists points is told of points, not of the
-/// files that each of them reads. Both texts live for ever.
+/// Says what is being done until the end of its scope. A scope inside another one says nothing: a command that lists points counts points, not
+/// the files that each point reads. Both texts live for ever.
 class WorkNoteScope {
  public:
   explicit WorkNoteScope(const char* what, const char* unit = nullptr) {

@@ -24,7 +24,8 @@ struct TokenCopies {
 /// Expected, for tokens that choose their top_k of E experts, all alike:
 ///   copies = n (1 - C(E - E/n, k) / C(E, k))   to n places of E/n experts each
 /// With a node limit of M among N nodes, the choice is among the experts of M nodes drawn first. Sending a copy for every expert, both
-/// are k; all to all ranks, n. Where a token takes k experts in a row, the mean over the places where it begins.
+/// are k; all to all ranks, n. Where a token takes k experts in a row, the mean over the places where it begins; a limit on nodes says
+/// nothing of them.
 TokenCopies token_copies(const Transformer::Experts& moe, const ExpertGroup& group,
                          ExpertDispatch dispatch);
 

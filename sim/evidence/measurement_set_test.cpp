@@ -105,6 +105,7 @@ TEST_CASE("what is wrong in a set is said with its place") {
   complains(set_with("[3]"), "/points/0");
   complains(set_with(R"([{"id": "a", "measured": {}}])", "iterations"), "iteration");
   complains(R"({"schema": "windtunnel/measurements-v2"})", "measurements-v2");
+  complains(R"({"name": "small"})", R"(add "schema": "windtunnel/measurements-v1")");
 }
 
 TEST_CASE("sets are found by path, by name, or all of them") {

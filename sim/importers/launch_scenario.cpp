@@ -358,7 +358,7 @@ LaunchScenario::LaunchScenario(const ImportRequest& request, const Library& libr
     });
   };
   if (std::ranges::none_of(settings_.settings, [&](const LaunchSetting& each) {
-        return !each.is_of_launcher() &&
+        return !each.is_of_launcher() && std::ranges::count(counts_of_gpus(), each.key) == 0 &&
                (known.find("keys")->find(each.key) != nullptr || is_harmless(each));
       }))
     throw option_error("import", request.kind,

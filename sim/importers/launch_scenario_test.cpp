@@ -778,7 +778,7 @@ TEST_CASE("what a configuration says and cannot be simulated is a warning, not p
             "enable_fsdp_float8_all_gather = true\n")
       .run();
   CHECK(contains(half.messages,
-                 "float8_all_gather does nothing beside recipe_name: gathers stay in bf16"));
+                 "float8_all_gather has no effect with recipe_name: gathers stay in bf16"));
   CHECK(json_at(half, "/software/fp8_parameters") == "false");
   CHECK(json_at(half, "/training/main_params_dtype") == "\"none\"");
   CHECK(json_at(half, "/training/fp8_recipe") == "\"row\"");
@@ -1518,11 +1518,20 @@ TEST_CASE("a launch script that does not say enough is refused with what to give
       launch("megatron").with("run.sh", "#SBATCH --nodes=4\nsrun -N 4 hostname\n").problem(),
       "no settings of a training program"));
   CHECK(contains(launch("deepspeed").with("ds.json", "[1]").problem(), "holds no object"));
-  ImportRun other = launch("deepspeed");
-  other.request.options.model = "llama2-7b";
-  other.request.options.gpus = 8;
-  CHECK(contains(other.with("package.json", R"({"name": "site", "private": true})").problem(),
+  const auto deepspeed_problem = [](const char* name, const char* text) {
+    ImportRun run = launch("deepspeed");
+    run.request.options.model = "llama2-7b";
+    run.request.options.gpus = 8;
+    return run.with(name, text).problem();
+  };
+  CHECK(contains(deepspeed_problem("package.json", R"({"name": "site", "private": true})"),
                  "package.json has no settings of a training program"));
+  CHECK(contains(
+      deepspeed_problem("hf.json", R"({"train_batch_size": "auto", "bf16": {"enabled": "auto"}})"),
+      "are \"auto\": the program that calls DeepSpeed chooses them"));
+  CHECK(contains(
+      launch("megatron").with("run.sh", "torchrun --nproc-per-node 8 t.py --foo 1\n").problem(),
+      "no settings of a training program"));
   CHECK(contains(launch("megatron").with("run.sh", "python t.py --num-layers 8\n").problem(),
                  "give --gpus N"));
   ImportRun run = launch("megatron");

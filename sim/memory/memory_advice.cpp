@@ -198,7 +198,7 @@ std::string suggestion_text(const std::vector<TriedChange>& changes) {
     text += (count++ == 0 ? "fits with " : " or ") + with_figure(change);
   }
   if (count > 0) return text;
-  if (changes.empty()) return "nothing is left to try: more tensor parallelism or a smaller model";
+  if (changes.empty()) return "nothing is left to try but more GPUs or a smaller model";
   const auto nearest = std::min_element(
       changes.begin(), changes.end(),
       [](const TriedChange& a, const TriedChange& b) { return a.needed < b.needed; });
@@ -211,7 +211,7 @@ std::string memory_advice(const MemoryInputs& inputs, const MemoryAccount& accou
                           const AccountOfChoice& account_of) {
   const StageMemory& worst = account.stages[account.worst_stage.index()];
   std::vector<TriedChange> changes;
-  bool less_fits = false;  // surely: what is at risk is followed by what is not
+  bool less_fits = false;  // surely: else what needs less is tried, too
   for (const Change& change : changes_of(inputs, worst)) {
     less_fits = less_fits && change.is_further;
     if (less_fits) continue;
@@ -222,7 +222,7 @@ std::string memory_advice(const MemoryInputs& inputs, const MemoryAccount& accou
     }
   }
   std::ranges::stable_partition(
-      changes, [](const TriedChange& each) { return each.verdict != MemoryVerdict::at_risk; });
+      changes, [](const TriedChange& each) { return each.verdict == MemoryVerdict::fits; });
   return "stage " + std::to_string(worst.stage.index()) + " needs " + gib_text(worst.required) +
          ", the GPU has " + gib_text(worst.usable) + ": " +
          gib_text(worst.required - worst.usable) + " too much; " + suggestion_text(changes);

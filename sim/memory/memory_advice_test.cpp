@@ -60,7 +60,7 @@ TEST_CASE("a plan that fits gets no advice") {
 }
 
 TEST_CASE("flash attention has no scores to compute again") {
-  // Kept of a layer: 512 MiB; 1.065 * (18.92 + 24.19 + 0.20) + 2.3 = 48.4 GiB.
+  // Kept of a layer: 512 MiB; 1.065 * (18.92 + 24.19 + 0.20) + 2.3 = 48.4 GiB; recomputed, about 1.065 * 20 N + 2.3 = 27.5.
   World world = large_world();
   world.plan.training.attention = Attention::flash;
   world.device.usable_memory = 40_GiB;
@@ -80,7 +80,7 @@ TEST_CASE("a fully recomputed plan gets a smaller microbatch, more stages or sha
     world.device.usable_memory = 35_GiB;
     CHECK(contains(world.account().advice, "fits with micro_batch 8 ("));
   }
-  // Half the layers a stage: N = 665e6, 1.065 * 20 N + 2.3 = 15.5 GiB.
+  // Half the layers a stage: N = 665e6 needs 1.065 * 20 N + 2.3 = 15.5 GiB.
   SUBCASE("stages, paid for with replicas") {
     world.plan.training.micro_batch = 1;
     world.device.usable_memory = 20_GiB;
@@ -136,6 +136,16 @@ TEST_CASE("what is at risk comes behind what surely fits") {
   CHECK(contains(
       world.account().advice,
       "fits with tensor 8 and data 1 (15.0 GiB) or pipeline 4 and data 1 (15.5 GiB, at risk)"));
+}
+
+TEST_CASE("a bound of memory is called one, and comes behind what surely fits") {
+  World world = large_world();
+  world.plan = World(gpt(48, 4096, 32, 2048, 51200), 4, 1, 4, 4, 8).plan;
+  world.plan.training.recompute = Recompute::none;
+  world.plan.parallel.zero_stage = 3;
+  world.software.sharded_parameters = ShardedParameters::uncounted;
+  world.device.usable_memory = world.account().stages.front().required - 1_MiB;
+  CHECK(contains(world.account().advice, "(at least "));
 }
 
 TEST_CASE("a degree is raised as far as it takes, and no further") {

@@ -350,8 +350,8 @@ std::string network_text(const Scenario& scenario) {
   const Bisection half = simulate_bisection(scenario.platform, num_nodes);
   return text + "bisection  " + to_text(half.carried) + " of " + to_text(half.nics) +
          " of the NICs, an oversubscription of " + significant_text(half.taper(), digits) +
-         "; of equal messages those over " + half.fullest + " (" + to_text(half.fullest_bandwidth) +
-         ") take longest\n";
+         "; slowest with equal messages: " + half.fullest + " (" + to_text(half.fullest_bandwidth) +
+         ")\n";
 }
 
 JsonValue network_json(const Scenario& scenario) {

@@ -69,9 +69,9 @@ Bisection simulate_bisection(const Platform& job, int nodes);
 
 /// The fabric of a scenario's platform, its links, and its bisection where there are several nodes:
 ///
-///   fabric     leaf_switches: leaf switches; only their links to the core fill, and none without nodes_per_leaf
+///   fabric     leaf_switches: leaf switches below a core without limits; with nodes_per_leaf their uplinks have one
 ///   nodes      64 of 8 GPUs and 8 NICs of 42.5 GB/s
-///   bisection  5.44 TB/s of 10.9 TB/s of the NICs, an oversubscription of 2; of equal messages those over leaf0 up (2.72 TB/s) take longest
+///   bisection  5.44 TB/s of 10.9 TB/s of the NICs, an oversubscription of 2; slowest with equal messages: leaf0 up (2.72 TB/s)
 std::string network_text(const Scenario& scenario);
 JsonValue network_json(const Scenario& scenario);
 

@@ -245,7 +245,7 @@ TEST_CASE("the network of a scenario is told in three lines") {
       {{"/platform/fabric/nodes_per_leaf", "2"}, {"/platform/fabric/oversubscription", "2"}});
   const std::string text = network_text(scenario);
   CHECK(text.starts_with("fabric     leaf_switches: "));
-  CHECK(text.find("an oversubscription of 2; of equal messages those over leaf0 up (") !=
+  CHECK(text.find("an oversubscription of 2; slowest with equal messages: leaf0 up (") !=
         std::string::npos);
   CHECK(text.find("nodes      8 of 8 GPUs and 8 NICs of 45.0 GB/s\n") != std::string::npos);
   CHECK(find_at(network_json(scenario), "/bisection/taper") != nullptr);

@@ -298,7 +298,7 @@ class TraceWriter {
           .number("Group size", std::int64_t{size});
     };
     if (slice.part == Part::tensor_comm)
-      add(Traffic::tensor_activations, "allreduce", plan_.parallel.tensor);
+      add(Traffic::tensor_activations, collective_word(name), plan_.parallel.tensor);
     if (slice.part == Part::tensor_comm && whole)
       args.text("note", "all of the op's tensor-parallel collectives, drawn as one");
     if (slice.part == Part::expert_comm)

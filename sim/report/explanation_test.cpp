@@ -161,6 +161,26 @@ TEST_CASE("what-ifs that are no codecs come first, and codecs that gain little s
   CHECK(at("idle") == std::string::npos);
 }
 
+TEST_CASE("what cannot be simulated is named once under each reason") {
+  Explanation e = explained();
+  const auto failed = [](const char* what, const char* why) {
+    WhatIfResult result{{WhatIfKind::training, what, {}}, {}, {}, true, why};
+    result.fate = WhatIfFate::failed;
+    return result;
+  };
+  e.what_ifs = {
+      failed("node 0 slower", "not possible: one type of node\nmore"),
+      failed("schedule gpipe", "not possible: two chunks"),
+      {{WhatIfKind::nic, "twice the NIC rate", {}}, 0.9 * e.report.iteration_time, {}, true, ""},
+      failed("node 1 slower", "not possible: one type of node")};
+  const std::string text = explanation_text(e, Colour::never);
+  CHECK(text.find("node 0 slower; node 1 slower: not possible: one type of node\n") !=
+        std::string::npos);
+  CHECK(text.find("schedule gpipe: not possible: two chunks\n") != std::string::npos);
+  CHECK(text.find("  change ") < text.find("twice the NIC rate"));
+  CHECK(text.find("more\n") == std::string::npos);
+}
+
 TEST_CASE("the JSON names every kind of time of the path") {
   Explanation e = explained();
   e.what_ifs = {

@@ -118,7 +118,7 @@ ClusterShape shape_of(const std::vector<NodeType>& nodes) {
 std::string memory_advice(const Scenario& scenario, const Plan& plan,
                           const MemoryAccount& account) {
   Scenario changed = scenario;
-  // What the file does not say follows the tensor degree.
+  // What the file does not say follows the tensor degree; no stack runs experts in tensor groups without (read_parallel()).
   const JsonValue* const sequence = find_at(scenario.resolved, "/parallel/sequence_parallel");
   const bool is_said = sequence == nullptr || sequence->origin.kind != OriginKind::defaulted;
   const SearchLists supported = supported_values(scenario);
@@ -126,7 +126,7 @@ std::string memory_advice(const Scenario& scenario, const Plan& plan,
   const auto account_of = [&](PlanChoice choice) -> std::optional<MemoryAccount> {
     if (!is_said)
       choice.parallel.sequence_parallel =
-          scenario.software.sequence_parallel && choice.parallel.tensor > 1;
+          (scenario.software.sequence_parallel || scenario.model.moe) && choice.parallel.tensor > 1;
     if (!is_supported(supported, choice, own)) return std::nullopt;
     const auto ranks = static_cast<std::size_t>(choice.parallel.num_ranks());
     std::vector<int>& placement = choice.parallel.placement;

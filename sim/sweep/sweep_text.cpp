@@ -145,6 +145,15 @@ std::string plans_text(const std::vector<JsonValue>& rows) {
   return common.empty() ? text : text + detail::paragraph("all plans: " + joined(common, ", "));
 }
 
+/// Text of a file, fit for a terminal: no quotes around it, and those in it not escaped.
+std::string cell_text(const std::string& text) {
+  std::string cell = text_for_message(JsonValue(text));
+  cell = cell.substr(1, cell.size() - 2);
+  for (std::size_t at = 0; (at = cell.find("\\\"", at)) != std::string::npos; ++at)
+    cell.erase(at, 1);
+  return cell;
+}
+
 /// Axes on which these rows differ; of one row all.
 std::vector<std::string> differing_columns(const std::vector<std::string>& columns,
                                            const std::vector<JsonValue>& rows) {
@@ -163,8 +172,7 @@ std::string shared_text(const std::vector<std::string>& columns, const JsonValue
   std::vector<std::string> shared;
   for (const std::string& column : columns)
     if (std::ranges::find(differing, column) == differing.end())
-      shared.push_back(short_name(column, columns) + " " +
-                       text_for_message(JsonValue(text_at(row, column))));
+      shared.push_back(short_name(column, columns) + " " + cell_text(text_at(row, column)));
   return shared.empty() ? "" : detail::paragraph("all of them: " + listed(shared));
 }
 
@@ -194,16 +202,9 @@ std::string best_text(const Sweep& sweep, const std::vector<JsonValue>& best) {
   }
   for (const JsonValue& row : best) {
     TextRow& line = lines.emplace_back(TextRow{text_at(row, "point")});
-    const auto add_text = [&](const std::string& text) {
-      std::string cell = text_for_message(JsonValue(text));
-      cell = cell.substr(1, cell.size() - 2);  // no quotes around text in a table
-      for (std::size_t at = 0; (at = cell.find("\\\"", at)) != std::string::npos; ++at)
-        cell.erase(at, 1);  // nor are those in it escaped
-      line.push_back(std::move(cell));
-    };
-    if (has_labels) add_text(point_name(row, axes));
+    if (has_labels) line.push_back(cell_text(point_name(row, axes)));
     if (!has_labels)
-      for (const std::string& column : columns) add_text(text_at(row, column));
+      for (const std::string& column : columns) line.push_back(cell_text(text_at(row, column)));
     line.insert(line.end(), {text_at(row, "gpus"), fixed_text(figure(row, "iteration_time_s"), 3)});
     if (has_intervals) {
       const auto interval = interval_of(row, time_interval_key);

@@ -106,7 +106,7 @@ Transformer::ExpertBalance read_balance(ObjectReader& parent, int experts, int t
   balance.consecutive = value->is_string() && value->string() == "consecutive";
   if (balance.consecutive) return balance;
   if (!value->is_object()) {
-    parent.problem("balance", "is none of \"balanced\", \"consecutive\" and an object",
+    parent.problem("balance", "is neither \"balanced\" nor \"consecutive\" nor an object",
                    R"(write "balanced", "consecutive", {"zipf": 0.5} or {"shares": [...]})");
     return balance;
   }

@@ -31,6 +31,11 @@ Imported import_deepspeed(const ImportRequest& request, const Library& library) 
     if (each.value == "auto") chosen += (chosen.empty() ? "" : ", ") + each.key;
     return each.value == "auto";
   });
+  if (settings.settings.empty() && !chosen.empty())
+    throw option_error("import", request.kind,
+                       "all settings of " + request.inputs.front().string() +
+                           " are \"auto\": the program that calls DeepSpeed chooses them",
+                       "write its choices in their place, above all the stage of ZeRO");
   LaunchScenario scenario(request, library, std::move(settings), detail::deepspeed_table);
   if (!chosen.empty())
     scenario.note(

@@ -507,7 +507,11 @@ void set_adapters(LaunchScenario& scenario) {
     std::istringstream names(found->second);
     for (std::string name; names >> name;) targets.emplace_back(name);
   }
-  if (targets.empty()) return;
+  if (targets.empty()) {
+    if (!scenario.text("lora-target-modules").empty())
+      scenario.warn("no adapters are left: all parameters are trained");
+    return;
+  }
   const int rank = scenario.number("lora-r");
   scenario.set_from("lora-r", "/training/lora_rank", rank > 0 ? rank : default_rank);
   scenario.set_from("lora-target-modules", "/training/lora_target_modules", JsonValue(targets));

@@ -79,7 +79,7 @@ Imported import_torchtitan(const ImportRequest& request, const Library& library)
                          says("quantize.linear.float8.enable-fsdp-float8-all-gather", "true");
     if (gathers && has_recipe)
       scenario.warn(
-          "enable_fsdp_float8_all_gather does nothing beside recipe_name: gathers stay in bf16");
+          "enable_fsdp_float8_all_gather has no effect with recipe_name: gathers stay in bf16");
     scenario.set("/software/fp8_parameters", gathers && !has_recipe);
   }
   if (says("parallelism.disable-loss-parallel", "true"))
