@@ -113,8 +113,8 @@ std::string effect_of(const CodecBreakEven& codec) {
   };
   std::string text = effect(codec.saved_by_job);
   if (codec.saved_if_slow != codec.saved_by_job)
-    text +=
-        " (with all codecs at the slow end of their assumed speeds, " + effect(codec.saved_if_slow) + ")";
+    text += " (with all codecs at the slow end of their assumed speeds, " +
+            effect(codec.saved_if_slow) + ")";
   text +=
       "; alone, a transfer " +
       (codec.bandwidth ? "gains below " + to_text(*codec.bandwidth) + " per GPU" : "always gains");

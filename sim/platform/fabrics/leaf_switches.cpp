@@ -41,7 +41,8 @@ std::vector<FabricWhatIf> what_ifs(const Fabric& fabric) {
 FabricKind leaf_switches() {
   return {
       .name = "leaf_switches",
-      .about = "leaf switches below a core without limits; with nodes_per_leaf their uplinks have one",
+      .about =
+          "leaf switches below a core without limits; with nodes_per_leaf their uplinks have one",
       .keys = {{.name = nodes_per_leaf,
                 .label = "nodes per leaf switch",
                 .type = FabricKey::Type::whole,
