@@ -269,8 +269,9 @@ TEST_CASE("mistakes in experts are told with what may be written") {
   CHECK(problems_of(start + "'top_k':1,'dense_layers':4}}") ==
         Messages{"dense_layers 4 leaves none of the model's 4 layers to the experts at "
                  "/model/moe/dense_layers"});
-  CHECK(problems_of(start + "'top_k':1,'balance':'even'}}") ==
-        Messages{"is neither \"balanced\" nor \"consecutive\" nor an object at /model/moe/balance"});
+  CHECK(
+      problems_of(start + "'top_k':1,'balance':'even'}}") ==
+      Messages{"is neither \"balanced\" nor \"consecutive\" nor an object at /model/moe/balance"});
   CHECK(
       problems_of(start + "'top_k':1,'balance':{'shares':[1,2]}}}") ==
       Messages{"expected the shares of tokens of all 4 experts, none below 0 and at least 1 above "
