@@ -221,9 +221,8 @@ std::string memory_advice(const MemoryInputs& inputs, const MemoryAccount& accou
           after->verdict == MemoryVerdict::fits || after->verdict == MemoryVerdict::lower_bound;
     }
   }
-  std::stable_partition(changes.begin(), changes.end(), [](const TriedChange& each) {
-    return each.verdict == MemoryVerdict::fits;
-  });
+  const auto fits = [](const TriedChange& each) { return each.verdict == MemoryVerdict::fits; };
+  std::stable_partition(changes.begin(), changes.end(), fits);
   return "stage " + std::to_string(worst.stage.index()) + " needs " + gib_text(worst.required) +
          ", the GPU has " + gib_text(worst.usable) + ": " +
          gib_text(worst.required - worst.usable) + " too much; " + suggestion_text(changes);
