@@ -153,13 +153,12 @@ std::vector<MeasurementSet> shipped_sets() {
   return sets;
 }
 
-/// The profile that a row names. It may say which switches of experts the run had, the name of a stack for which the profile stands in, what
-/// that stack can run, and no number.
+/// The profile that a row names. It may say which switches of experts the run had, and the name of a stack for which the profile stands in,
+/// and no number.
 std::string profile_of(const JsonValue& software) {
   if (software.is_string()) return software.string();
   for (const JsonValue::Member& key : software.object())
-    CHECK((key.key == "extends" || key.key == "name" || key.key == "experts" ||
-           key.key == "supports"));
+    CHECK((key.key == "extends" || key.key == "name" || key.key == "experts"));
   if (const JsonValue* const experts = software.find("experts"))
     for (const JsonValue::Member& member : experts->object())
       CHECK((member.key == "dispatch" || member.key == "pads_tokens" ||
