@@ -105,14 +105,18 @@ std::string without_quotations(std::string_view message, std::string_view sugges
   return safe;
 }
 
+/// True if the line that it stands in is known.
+bool has_line(const Origin& origin) {
+  return origin.source && origin.kind == OriginKind::file && origin.line > 0 && origin.column > 0;
+}
+
 /// `explains`: with the remark why the line is not shown, where it is not.
 std::string text_of(const Problem& problem, bool explains) {
   const Origin& origin = problem.origin;
   std::string text = place_text(origin) + "error: " + problem.message;
   if (!problem.pointer.empty()) text += " at " + problem.pointer;
   if (!problem.suggestion.empty()) text += " (" + problem.suggestion + ")";
-  if (origin.source && origin.kind == OriginKind::file && origin.line > 0 && origin.column > 0 &&
-      (explains || origin.source->quoting == Quoting::allowed))
+  if (has_line(origin) && (explains || origin.source->quoting == Quoting::allowed))
     text += caret_lines(origin);
   return text;
 }
@@ -124,9 +128,11 @@ bool is_same_source(const Origin& a, const Origin& b) {
 std::string text_of_all(const std::vector<Problem>& problems, std::size_t more) {
   std::string text;
   const std::size_t shown = std::min(problems.size(), Problems::max_reported);
+  Origin explained;  // the last one whose remark was given
   for (std::size_t i = 0; i < shown; ++i) {
-    const bool repeats_remark = i > 0 && is_same_source(problems[i - 1].origin, problems[i].origin);
-    text += (i == 0 ? "" : "\n") + text_of(problems[i], !repeats_remark);
+    const Origin& origin = problems[i].origin;
+    text += (i == 0 ? "" : "\n") + text_of(problems[i], !is_same_source(explained, origin));
+    if (has_line(origin)) explained = origin;
   }
   more += problems.size() - shown;
   if (more > 0) text += "\n... and " + std::to_string(more) + " more";

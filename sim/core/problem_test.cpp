@@ -271,9 +271,13 @@ TEST_CASE("of a file that is not to be quoted our own words stand, and the remar
   origin.kind = OriginKind::file;
   origin.line = origin.column = 1;
   Problems problems;
+  Origin nowhere = origin;
+  nowhere.line = nowhere.column = 0;
+  problems.add({nowhere, "", "no object", {}});
   problems.add({origin, "/a", "missing key \"heads\"", "add \"heads\": ..."});
   problems.add({origin, "/b", "unknown key \"password\"", "did you mean \"layers\"?"});
   CHECK_THROWS_WITH_AS(problems.throw_if_any(),
+                       "secret.json: error: no object\n"
                        "secret.json:1:1: error: missing key \"heads\" at /a (add \"heads\": ...)\n"
                        "     | (not shown: the command line does not name this file itself)\n"
                        "secret.json:1:1: error: unknown key \"…\" at /b (did you mean \"layers\"?)",

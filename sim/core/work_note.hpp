@@ -13,19 +13,19 @@ struct WorkNote {
   std::atomic<const char*> doing = nullptr;  ///< "simulating"; null: nothing that takes long
   std::atomic<const char*> unit = nullptr;   ///< of `done`: "activities"; null: not counted
   std::atomic<std::uint64_t> done = 0;
-  std::atomic<int> num_scopes = 0;  ///< open now
 };
 inline WorkNote work_note;
+inline thread_local int num_work_note_scopes = 0;  ///< open in this thread
 
-/// Says what is being done until the end of its scope. A scope inside another one says nothing: a command that lists points counts points, not
+/// Says what is being done until the end of its scope. A scope inside another one of its thread says nothing: a command that lists points counts points, not
 /// the files that each point reads. Both texts live for ever.
 class WorkNoteScope {
  public:
   explicit WorkNoteScope(const char* what, const char* unit = nullptr) {
-    if (++work_note.num_scopes == 1) note(what, unit);
+    if (++num_work_note_scopes == 1) note(what, unit);
   }
   ~WorkNoteScope() {
-    if (--work_note.num_scopes == 0) note(nullptr, nullptr);
+    if (--num_work_note_scopes == 0) note(nullptr, nullptr);
   }
   WorkNoteScope(const WorkNoteScope&) = delete;
   WorkNoteScope& operator=(const WorkNoteScope&) = delete;
@@ -41,8 +41,7 @@ class WorkNoteScope {
 /// Reports progress of the outermost scope. Costs no more than a load and a store; throws if the work is to end.
 inline void count_done(std::uint64_t done) {
   constexpr std::uint64_t between_checks = 64;
-  if (work_note.num_scopes.load(std::memory_order_relaxed) <= 1)
-    work_note.done.store(done, std::memory_order_relaxed);
+  if (num_work_note_scopes <= 1) work_note.done.store(done, std::memory_order_relaxed);
   if (done % between_checks == 0) expect_not_interrupted();
 }
 
