@@ -39,15 +39,20 @@ def table(*rows):
     return "\n".join([head, "|".join(["---"] * len(rows[0])), *body])
 
 
+def inside(points, unit=""):
+    """The share of the points with an interval that lie in it, in %."""
+    found = [p["interval_s"][0] <= p["measured_s"] <= p["interval_s"][1] for p in points if p.get("interval_s")]
+    return f"{100 * sum(found) / len(found):.0f}{unit}" if found else ""
+
+
 def together(sets, points):
     """One row of the score card for sets that are too small for one of their own."""
     names = {s["set"] for s in sets}
     points = [p for p in points if p["set"] in names and p.get("error") is not None]
     errors = [p["error"] for p in points]
     sizes = [abs(error) for error in errors]
-    inside = [p["interval_s"][0] <= p["measured_s"] <= p["interval_s"][1] for p in points if p.get("interval_s")]
     return (f"{len(names)} smaller sets", len(points), f"**{percent(statistics.mean(sizes))}**", percent(statistics.median(sizes)),
-            percent(max(sizes)), percent(statistics.mean(errors), "+.1f"), "", f"{100 * sum(inside) / len(inside):.0f}" if inside else "", "never")
+            percent(max(sizes)), percent(statistics.mean(errors), "+.1f"), "", inside(points), "never")
 
 
 def score_card(sets, points):
@@ -105,9 +110,7 @@ def kinds_of_runs(answer):
     for who in (KNOWN, OTHER, NO_PROFILE, NO_PROFILE_EXPERTS):
         points = [p for p in answer["points"] if p["set"] in never_fitted and p.get("error") is not None and who_ran(p["set"], unseen) == who]
         errors = [abs(p["error"]) for p in points]
-        inside = [p["interval_s"][0] <= p["measured_s"] <= p["interval_s"][1] for p in points if p.get("interval_s")]
-        rows.append((who, len(errors), f"{percent(statistics.mean(errors))} %", f"{percent(statistics.median(errors))} %",
-                     f"{100 * sum(inside) / len(inside):.0f} %" if inside else ""))
+        rows.append((who, len(errors), f"{percent(statistics.mean(errors))} %", f"{percent(statistics.median(errors))} %", inside(points, " %")))
     return table(*rows) + "\n\n" + memory_verdicts(answer, "Of all {1} runs of sets on which nothing was fitted, also those that ran out of memory, "
                                                     "the verdict on memory was right for {0}.")
 

@@ -18,6 +18,7 @@
 #include "core/mapped.hpp"
 #include "core/normal.hpp"
 #include "core/option_error.hpp"
+#include "core/text_list.hpp"
 #include "evidence/interval.hpp"
 #include "report/explanation.hpp"
 #include "report/json_object.hpp"
@@ -257,8 +258,6 @@ AdvisedDecision decision_of(double gain, const std::vector<double>& gradient,
                width = std::sqrt(belief.variance(gradient) + 2 * row_noise * row_noise);
   return {moved, width, normal_below(std::abs(moved) / width)};
 }
-
-std::string first_line_of(const std::string& text) { return text.substr(0, text.find('\n')); }
 
 /// Candidates with this many layers per stage that fit in memory; `advice` counts the others.
 std::vector<Candidate> candidates_of(Linearizer& linearizer, const Scenario& plan,

@@ -637,15 +637,16 @@ int run_calibrate(const CalibrateRequest& request, const Library& library, std::
   plan.prior =
       request.prior.value_or(request.residuals.empty() ? PriorKind::shipped : PriorKind::none);
   check(request, plan.constants);
-  const CalibrationPoints points = read_calibration_points(
-      read_sets(request.sets, library), {&library, request.overrides, plan.constants});
+  const PointReading reading{&library, request.overrides, plan.constants};
+  const CalibrationPoints points =
+      read_calibration_points(read_sets(request.sets, library), reading);
   if (points.points.empty()) {
     for (const auto& [point, why] : points.skipped)
       messages << "calibrate: skipped " << point << ": " << why << "\n";
     messages << "calibrate: no point of these sets can be predicted\n";
     return 1;
   }
-  narrow_to_readable(plan.constants, points.points, {&library, request.overrides, plan.constants});
+  narrow_to_readable(plan.constants, points.points, reading);
   // A constant gets one value: say so where the files have several.
   for (std::size_t j = 0; j < plan.constants.size(); ++j) {
     const NumberWithUnit& first = points.points.front().given[j];

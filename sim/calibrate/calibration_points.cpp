@@ -183,6 +183,38 @@ CalibrationPoint read_point(const MeasurementSet& set, const MeasurementPoint& m
   return point;
 }
 
+/// True if the scenario of the point can be read with this value of the constant.
+bool is_readable(const FitConstant& constant, double value, const CalibrationPoint& point,
+                 const std::string& unit, const PointReading& reading) {
+  ReadOptions options{.overrides = reading.overrides};
+  options.overrides.emplace_back(constant.pointer, text_of({value, unit}));
+  try {
+    read_scenario(point.scenario, point.folder, *reading.library, options);
+    return true;
+  } catch (const InputError&) {
+    return false;
+  }
+}
+
+/// The value farthest from the readable one, towards `bound`, that can be read.
+double farthest_readable(double readable, double bound,
+                         const std::function<bool(double)>& is_readable) {
+  if (is_readable(bound)) return bound;
+  constexpr int digits = 9, halvings = 60;  // the fit rounds its values so
+  double refused = bound;
+  for (int i = 0; i < halvings; ++i) {
+    const double between = std::midpoint(readable, refused);
+    (is_readable(between) ? readable : refused) = between;
+  }
+  const double rounded = rounded_to(readable, digits);
+  return is_readable(rounded) ? rounded : readable;
+}
+
+[[noreturn]] void refuse_constant(const FitConstant& constant, const std::string& why,
+                                  const std::string& suggestion) {
+  throw option_error("--fit", constant.name, why, suggestion);
+}
+
 }  // namespace
 
 AnchorPlace anchor_place(const Scenario& scenario) {
@@ -303,42 +335,6 @@ std::vector<MeasurementSet> read_sets(const std::vector<std::string>& asked,
                 [](const auto& file) { return read_measurement_set(file); });
 }
 
-namespace {
-
-/// True if the scenario of the point can be read with this value of the constant.
-bool is_readable(const FitConstant& constant, double value, const CalibrationPoint& point,
-                 const std::string& unit, const PointReading& reading) {
-  ReadOptions options{.overrides = reading.overrides};
-  options.overrides.emplace_back(constant.pointer, text_of({value, unit}));
-  try {
-    read_scenario(point.scenario, point.folder, *reading.library, options);
-    return true;
-  } catch (const InputError&) {
-    return false;
-  }
-}
-
-/// The value farthest from the readable one, towards `bound`, that can be read.
-double farthest_readable(double readable, double bound,
-                         const std::function<bool(double)>& is_readable) {
-  if (is_readable(bound)) return bound;
-  constexpr int digits = 9, halvings = 60;  // the fit rounds its values so
-  double refused = bound;
-  for (int i = 0; i < halvings; ++i) {
-    const double between = std::midpoint(readable, refused);
-    (is_readable(between) ? readable : refused) = between;
-  }
-  const double rounded = rounded_to(readable, digits);
-  return is_readable(rounded) ? rounded : readable;
-}
-
-[[noreturn]] void refuse_constant(const FitConstant& constant, const std::string& why,
-                                  const std::string& suggestion) {
-  throw option_error("--fit", constant.name, why, suggestion);
-}
-
-}  // namespace
-
 void narrow_to_readable(std::vector<FitConstant>& constants,
                         const std::vector<CalibrationPoint>& points, const PointReading& reading) {
   constexpr double little = 1e-3;
@@ -386,7 +382,7 @@ CalibrationPoints read_calibration_points(const std::vector<MeasurementSet>& set
         why = error.what();
       }
       if (!why.empty())
-        read.skipped.emplace_back(set.name + ": " + measured.id, why.substr(0, why.find('\n')));
+        read.skipped.emplace_back(set.name + ": " + measured.id, first_line_of(why));
     }
   }
   for (const CalibrationPoint& point : read.points)

@@ -8,6 +8,11 @@
 
 namespace windtunnel {
 
+/// All before the first line end.
+inline std::string first_line_of(const std::string& text) {
+  return text.substr(0, text.find('\n'));
+}
+
 /// Joins `to_text(item)` of all items with the separator: joined(words, " ").
 template <class Items, class ToText = std::identity>
 std::string joined(const Items& items, const std::string& separator, const ToText& to_text = {}) {

@@ -7,6 +7,7 @@
 #include "core/json_build.hpp"
 #include "core/mapped.hpp"
 #include "core/normal.hpp"
+#include "core/text_list.hpp"
 #include "job/job_result.hpp"
 #include "report/json_object.hpp"
 #include "report/number_text.hpp"
@@ -123,7 +124,7 @@ std::string advice(const std::vector<JobPoint>& points, Expense expense) {
 
 /// The reason why a point is not on the front, or that it is.
 std::string verdict(const JobPoint& point) {
-  if (!point.result) return "not simulated: " + point.problem.substr(0, point.problem.find('\n'));
+  if (!point.result) return "not simulated: " + first_line_of(point.problem);
   if (!point.result->fits()) return "does not fit in memory";
   std::string front = point.on_front ? "on the front" : "";
   if (!point.front_is_sure)

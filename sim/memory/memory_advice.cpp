@@ -211,7 +211,7 @@ std::string memory_advice(const MemoryInputs& inputs, const MemoryAccount& accou
                           const AccountOfChoice& account_of) {
   const StageMemory& worst = account.stages[account.worst_stage.index()];
   std::vector<TriedChange> changes;
-  bool less_fits = false;  // surely: else what needs less is tried, too
+  bool less_fits = false;  // and nothing that needs less would be called surer
   for (const Change& change : changes_of(inputs, worst)) {
     less_fits = less_fits && change.is_further;
     if (less_fits) continue;

@@ -162,8 +162,7 @@ std::string slack_text(const std::vector<Slack>& list, Seconds whole, const std:
 constexpr double least_change = 0.002;
 
 bool changes_little(const Explanation& e, const WhatIfResult& result) {
-  return result.failure.empty() &&
-         std::abs(result.iteration_time / e.report.iteration_time - 1) < least_change;
+  return std::abs(result.iteration_time / e.report.iteration_time - 1) < least_change;
 }
 
 /// True if the sign of a change is judged.
@@ -246,7 +245,7 @@ std::string failures_text(const Explanation& e) {
   std::vector<std::pair<std::string, std::vector<std::string>>> by_reason;
   for (const WhatIfResult& result : e.what_ifs) {
     if (result.fate != WhatIfFate::failed) continue;
-    const std::string reason = result.failure.substr(0, result.failure.find('\n'));
+    const std::string reason = first_line_of(result.failure);
     auto found = std::ranges::find(by_reason, reason, [](const auto& each) { return each.first; });
     if (found == by_reason.end())
       found = by_reason.emplace(found, reason, std::vector<std::string>{});

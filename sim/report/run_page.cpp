@@ -159,8 +159,7 @@ class WhySection {
                       what = escaped(result.change.what),
                       command = scenario_details("repeat", result.command);
     if (!result.failure.empty())
-      return {what,   "", "", "", "", escaped(result.failure.substr(0, result.failure.find('\n'))),
-              command};
+      return {what, "", "", "", "", escaped(first_line_of(result.failure)), command};
     const std::string note = memory_note(result, e_.report),
                       kind = result.fits ? "class=\"good\"" : "class=\"bad\"";
     const bool lacks_memory = !result.fits && e_.report.memory.fits;

@@ -80,7 +80,7 @@ std::string errors_text(const RankedRows& ranked) {
   std::vector<std::pair<std::string, std::size_t>> errors;
   for (std::size_t i = ranked.ok(); i < ranked.rows.size(); ++i) {
     std::string error = text_at(ranked.rows[i]->content, "error");
-    count_in(errors, error.substr(0, error.find('\n')));
+    count_in(errors, first_line_of(error));
   }
   std::string text;
   for (std::size_t i = 0; i < std::min(most_shown, errors.size()); ++i)

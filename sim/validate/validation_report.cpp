@@ -167,7 +167,7 @@ std::string fitted_text(const ValidatedSet& set) {
 std::string skipped_text(const std::vector<SkippedPoint>& skipped) {
   std::string text;
   for (const SkippedPoint& point : skipped)
-    text += "  skipped " + point.id + ": " + point.why.substr(0, point.why.find('\n')) + "\n";
+    text += "  skipped " + point.id + ": " + first_line_of(point.why) + "\n";
   return text.empty() ? text : "\n" + text;
 }
 

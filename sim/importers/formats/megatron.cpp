@@ -489,11 +489,12 @@ void set_uneven_stages(LaunchScenario& scenario) {
 /// mindspeed_llm/training/arguments.py.
 void set_adapters(LaunchScenario& scenario) {
   constexpr int default_rank = 16;
-  const std::string gated = scenario.family() == "llama" ? "gate_proj " : "";
-  const std::map<std::string, std::string> matrices{{"linear_qkv", "q_proj k_proj v_proj"},
-                                                    {"linear_proj", "o_proj"},
-                                                    {"linear_fc1", gated + "up_proj"},
-                                                    {"linear_fc2", "down_proj"}};
+  std::map<std::string, std::vector<const char*>> matrices{
+      {"linear_qkv", {"q_proj", "k_proj", "v_proj"}},
+      {"linear_proj", {"o_proj"}},
+      {"linear_fc1", {"up_proj"}},
+      {"linear_fc2", {"down_proj"}}};
+  if (scenario.family() == "llama") matrices["linear_fc1"] = {"gate_proj", "up_proj"};
   JsonValue::Array targets;
   std::istringstream modules(scenario.text("lora-target-modules"));
   for (std::string module; modules >> module;) {
@@ -504,8 +505,7 @@ void set_adapters(LaunchScenario& scenario) {
                     "linear_fc1 and linear_fc2, and is left out");
       continue;
     }
-    std::istringstream names(found->second);
-    for (std::string name; names >> name;) targets.emplace_back(name);
+    for (const char* name : found->second) targets.emplace_back(name);
   }
   if (targets.empty()) {
     if (!scenario.text("lora-target-modules").empty())
