@@ -162,10 +162,11 @@ class Scratch:
         return found[1] if found else ""
 
     def configure(self):
-        """CMake's view of the tree as it is now, without tests; the compiler and its options are those of BUILD."""
-        keys = ["CMAKE_BUILD_TYPE", "CMAKE_CXX_COMPILER", "CMAKE_CXX_FLAGS", "CMAKE_CXX_COMPILER_LAUNCHER", "WINDTUNNEL_UNITY"]
-        keys.append("CMAKE_CXX_FLAGS_" + self.cached("CMAKE_BUILD_TYPE").upper())
+        """CMake's view of the tree as it is now, without tests; the compiler and its options are those of BUILD, but nothing is optimised."""
+        keys = ["CMAKE_CXX_COMPILER", "CMAKE_CXX_FLAGS", "CMAKE_CXX_COMPILER_LAUNCHER", "WINDTUNNEL_UNITY"]
+        flags = re.sub(r"-O\w+", "", self.cached("CMAKE_CXX_FLAGS_" + self.cached("CMAKE_BUILD_TYPE").upper()))
         options = [f"-D{key}={self.cached(key)}" for key in keys if self.cached(key)]
+        options += ["-DCMAKE_BUILD_TYPE=Debug", f"-DCMAKE_CXX_FLAGS_DEBUG={flags} -O0"]
         run(["cmake", "-S", self.tree, "-B", self.build, "-G", "Ninja", *options, "-DBUILD_TESTING=OFF",
              "-DWINDTUNNEL_BENCHMARKS=OFF", "-DWINDTUNNEL_PRECOMPILED_HEADERS=OFF"], self.tree, "CMake does not take it")
 
