@@ -27,7 +27,7 @@ LARGE_REGRET = 0.05  # smaller ones are only counted
 # published recipes and of the sets that constants were fitted on:
 KNOWN, OTHER, NO_PROFILE, NO_PROFILE_EXPERTS = ("a stack with a profile, or a published recipe", "another stack, on GPUs that were measured",
                                                 "a stack without a profile", "experts on a stack without a profile")
-OTHER_SETS = ("fms-fsdp", "internevo-a100-7b", "megatron-sc21-zero3", "qwen-a100-zero3")
+OTHER_SETS = ("fms-fsdp", "internevo-a100-7b", "megatron-sc21-zero3")
 
 
 def percent(value, form=".1f"):

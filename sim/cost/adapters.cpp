@@ -36,12 +36,34 @@ AdapterProducts products_of(const Transformer& model, const Lora& lora, LoraTarg
   return {{n, r / t, matrix.columns}, {n, matrix.rows / t, r}};
 }
 
-/// Three values are read or written for each.
-Bytes added(const LayerShape& shape, double values) {
-  return element_size(shape.precision) * (3 * values);
-}
+constexpr double of_single = 4;  // bytes of an fp32 value
 
 }  // namespace
+
+AdapterTraffic adapter_traffic(AdapterKernels kernels, Bytes element, bool has_dropout) {
+  const double e = element / Bytes{1};
+  const bool is_single =
+      kernels == AdapterKernels::autocast_fp32 || kernels == AdapterKernels::fp32;
+  const bool casts_input = is_single && e < of_single,
+             casts_products = casts_input && kernels == AdapterKernels::autocast_fp32,
+             casts_result = casts_input && kernels == AdapterKernels::fp32;
+  const double a = is_single ? of_single : e, o = casts_products ? e : a,
+               dropped = has_dropout ? 1 : 0;
+  const double in =
+      (casts_input ? e + a : 0) + dropped * (2 * a + 1) + (casts_products ? a + e : 0);
+  const int kernels_in = int{casts_input} + int{has_dropout} + int{casts_products};
+  const double kept = (has_dropout || casts_input ? o : 0) + dropped;
+  if (kernels == AdapterKernels::fused)
+    return {in, 3 * e, in + 3 * e, 0, kernels_in + 1, kernels_in + 1, kept};
+  const double cast = casts_result ? e + o : 0;
+  return {in,
+          2 * o + e + 2 * o + cast,
+          in + 3 * e,
+          2 * o + 2 * cast,
+          kernels_in + 2 + int{casts_result},
+          kernels_in + 2 + 2 * int{casts_result},
+          kept};
+}
 
 MatrixShape matrix_shape(const Transformer& model, LoraTarget target) {
   const double h = model.hidden, ffn = model.ffn_hidden,
@@ -78,21 +100,39 @@ double adapter_parameters(const Transformer& model, const Lora& lora, LayerHalf 
   return sum;
 }
 
+Bytes kept_by_adapters(const Transformer& model, const Lora& lora, LayerHalf half, int tensor,
+                       AdapterKernels kernels, Bytes element) {
+  const double of_input = adapter_traffic(kernels, element, lora.dropout > 0).kept_in;
+  const Bytes between = kernels == AdapterKernels::fp32 ? Bytes{of_single} : element;
+  Bytes kept{};
+  for (const LoraTarget target : targets_of(lora, half)) {
+    const double columns = matrix_shape(model, target).columns;
+    kept += between * static_cast<double>(lora.rank) +
+            Bytes{of_input * columns / (is_row_parallel(target) ? tensor : 1)};
+  }
+  return kept;
+}
+
 KernelWork adapters_forward(const Transformer& model, const Lora& lora, LayerHalf half,
-                            const LayerShape& shape) {
+                            const LayerShape& shape, AdapterKernels kernels) {
+  const AdapterTraffic traffic =
+      adapter_traffic(kernels, element_size(shape.precision), lora.dropout > 0);
   KernelWork work;
   for (const LoraTarget target : targets_of(lora, half)) {
     const AdapterProducts products = products_of(model, lora, target, shape);
     work.linear.push_back(products.into);
     work.linear.push_back(products.out_of);
-    work.memory_traffic += added(shape, products.out_of.m * products.out_of.n);
-    ++work.memory_kernels;
+    work.memory_traffic += Bytes{traffic.forward_in * products.into.m * products.into.k +
+                                 traffic.forward_out * products.out_of.m * products.out_of.n};
+    work.memory_kernels += traffic.forward_kernels;
   }
   return work;
 }
 
 KernelWork adapters_backward(const Transformer& model, const Lora& lora, LayerHalf half,
-                             const LayerShape& shape) {
+                             const LayerShape& shape, AdapterKernels kernels) {
+  const AdapterTraffic traffic =
+      adapter_traffic(kernels, element_size(shape.precision), lora.dropout > 0);
   KernelWork work;
   for (const LoraTarget target : targets_of(lora, half)) {
     const AdapterProducts products = products_of(model, lora, target, shape);
@@ -100,8 +140,9 @@ KernelWork adapters_backward(const Transformer& model, const Lora& lora, LayerHa
       work.linear.push_back({forward.m, forward.k, forward.n});
       work.linear.push_back({forward.k, forward.n, forward.m});
     }
-    work.memory_traffic += added(shape, products.into.m * products.into.k);
-    ++work.memory_kernels;
+    work.memory_traffic += Bytes{traffic.backward_in * products.into.m * products.into.k +
+                                 traffic.backward_out * products.out_of.m * products.out_of.n};
+    work.memory_kernels += traffic.backward_kernels;
   }
   return work;
 }

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "plan/plan.hpp"
+#include "platform/software_profile.hpp"
 #include "workload/transformer.hpp"
 
 namespace windtunnel {
@@ -21,15 +22,31 @@ std::vector<MatrixShape> adapted_matrices(const Transformer& model, const Lora& 
 /// both matrices).
 double adapter_parameters(const Transformer& model, const Lora& lora, LayerHalf half);
 
+/// What the kernels of one adapter besides its products read and write, in bytes a value of its input (in) and of its result (out), and
+/// what it keeps of its input for the backward pass, besides the frozen product's own input. With e bytes a value in the passes, a in the
+/// adapter, o of what its products give, and d = 1 with dropout, counted on the code that AdapterKernels names, kernel by kernel:
+///   forward    in   cast e + a, dropout 2a + 1, cast for products a + e      out   multiplication 2o, addition e + 2o, cast o + e
+///   backward   in   the same casts and dropout, sum of gradients 3e          out   multiplication 2o, casts 2 (e + o)
+/// Casts are there where the types differ; the second of an input only under autocast. Fused kernels: 3e out forward, 3e in backward.
+struct AdapterTraffic {
+  double forward_in = 0, forward_out = 0, backward_in = 0, backward_out = 0;
+  int forward_kernels = 0, backward_kernels = 0;
+  double kept_in = 0;
+};
+AdapterTraffic adapter_traffic(AdapterKernels kernels, Bytes element, bool has_dropout);
+
+/// What the adapters of a half keep of a token for the backward pass: r values each between the two products, which the gradient of the
+/// second needs, and kept_in of their inputs.
+Bytes kept_by_adapters(const Transformer& model, const Lora& lora, LayerHalf half, int tensor,
+                       AdapterKernels kernels, Bytes element);
+
 /// Forward work of the adapters of one half of a layer, on top of the frozen products, for T tokens on a rank: two products each, T r in
-/// and T out r, and a multiplication and an addition of what they give, fused in one kernel, 3 e T out (LoRALinear.forward in
-/// torchtune/modules/peft/lora.py, torchtune at bd2a0fc; Linear.forward in peft/tuners/lora/layer.py, PEFT at 5d602fd). Backward each
-/// product has its two, and the gradient of the half's input is added to that of the frozen product, 3 e T in. Limit: of a tensor group's
-/// adapters, r values a token travel for each, which is not counted.
+/// and T out r, and what adapter_traffic() says. Backward each product has its two. Limit: of a tensor group's adapters, r values a token
+/// travel for each, which is not counted.
 KernelWork adapters_forward(const Transformer& model, const Lora& lora, LayerHalf half,
-                            const LayerShape& shape);
+                            const LayerShape& shape, AdapterKernels kernels);
 KernelWork adapters_backward(const Transformer& model, const Lora& lora, LayerHalf half,
-                             const LayerShape& shape);
+                             const LayerShape& shape, AdapterKernels kernels);
 
 /// Without the gradients of its weights, every second of its products: a frozen matrix only passes gradients on.
 KernelWork without_weight_gradients(KernelWork backward);

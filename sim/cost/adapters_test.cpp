@@ -38,21 +38,72 @@ TEST_CASE("an adapter has r (in + out) parameters, and its products 2 T r (in + 
   CHECK(adapter_parameters(world.model, world.lora(), LayerHalf::attention) == 56);
   CHECK(adapter_parameters(world.model, world.lora(), LayerHalf::feed_forward) == 0);
   LayerShape shape;
-  const KernelWork forward =
-      adapters_forward(world.model, world.lora(), LayerHalf::attention, shape);
+  const KernelWork forward = adapters_forward(world.model, world.lora(), LayerHalf::attention,
+                                              shape, AdapterKernels::fused);
   CHECK(product_flops(forward.linear) == Flops{2 * 10 * 56});
   // Their outputs are multiplied and added: 3 values of 2 bytes, 10 tokens, 8 + 4 columns.
   CHECK(forward.memory_traffic == Bytes{3 * 2 * 10 * 12});
-  const KernelWork backward =
-      adapters_backward(world.model, world.lora(), LayerHalf::attention, shape);
+  const KernelWork backward = adapters_backward(world.model, world.lora(), LayerHalf::attention,
+                                                shape, AdapterKernels::fused);
   CHECK(product_flops(backward.linear) == Flops{2 * 2 * 10 * 56});
   shape.tensor = 2;
-  CHECK(product_flops(
-            adapters_forward(world.model, world.lora(), LayerHalf::attention, shape).linear) ==
-        Flops{10 * 56});
+  CHECK(product_flops(adapters_forward(world.model, world.lora(), LayerHalf::attention, shape,
+                                       AdapterKernels::fused)
+                          .linear) == Flops{10 * 56});
   world.lora().targets = {LoraTarget::o_proj, LoraTarget::gate_proj, LoraTarget::down_proj};
   CHECK(adapter_parameters(world.model, world.lora(), LayerHalf::attention) == 2 * 16);
   CHECK(adapter_parameters(world.model, world.lora(), LayerHalf::feed_forward) == 2 * (24 + 24));
+}
+
+TEST_CASE("adapters whose operations are kernels of their own read and write each value again") {
+  AdaptedModel world;
+  LayerShape shape;
+  shape.precision = Precision::bf16;
+  // Q 8 -> 8 and V 8 -> 4, ten tokens: 160 values go in, 120 come out. Bytes a value, forward and backward:
+  struct Case {
+    AdapterKernels kernels;
+    double dropout, forward_in, forward_out, backward_in, backward_out;
+    int forward_kernels, backward_kernels;
+  };
+  for (
+      const Case& each : std::vector<Case>{
+          {AdapterKernels::fused, 0, 0, 6, 6, 0, 1, 1},
+          {AdapterKernels::fused, 0.1, 5, 6, 5 + 6, 0, 2, 2},
+          // multiplied 2 + 2, added 2 + 2 + 2; gradient multiplied 4, that of the input added to the frozen product's 6
+          {AdapterKernels::by_operation, 0, 0, 10, 6, 4, 2, 2},
+          {AdapterKernels::by_operation, 0.1, 5, 10, 11, 4, 3, 3},
+          // to fp32 2 + 4, dropout 4 + 4 + 1, to bf16 4 + 2
+          {AdapterKernels::autocast_fp32, 0.1, 21, 10, 21 + 6, 4, 5, 5},
+          {AdapterKernels::autocast_fp32, 0, 12, 10, 12 + 6, 4, 4, 4},
+          // to fp32 and dropout; multiplied 4 + 4, added 2 + 4 + 4, to bf16 6; backward to fp32 and bf16 12, multiplied 8
+          {AdapterKernels::fp32, 0.1, 15, 24, 15 + 6, 20, 5, 6}}) {
+    CAPTURE(each.dropout);
+    CAPTURE(each.forward_in);
+    world.lora().dropout = each.dropout;
+    const KernelWork forward = adapters_forward(world.model, world.lora(), LayerHalf::attention,
+                                                shape, each.kernels),
+                     backward = adapters_backward(world.model, world.lora(), LayerHalf::attention,
+                                                  shape, each.kernels);
+    CHECK(forward.memory_traffic == Bytes{160 * each.forward_in + 120 * each.forward_out});
+    CHECK(backward.memory_traffic == Bytes{160 * each.backward_in + 120 * each.backward_out});
+    CHECK(forward.memory_kernels == 2 * each.forward_kernels);
+    CHECK(backward.memory_kernels == 2 * each.backward_kernels);
+  }
+  // Kept of 16 input columns a token: dropped values and their mask; and r values of two adapters.
+  const auto kept = [&world](AdapterKernels kernels, double dropout) {
+    world.lora().dropout = dropout;
+    return kept_by_adapters(world.model, world.lora(), LayerHalf::attention, 1, kernels, Bytes{2});
+  };
+  CHECK(kept(AdapterKernels::fused, 0) == Bytes{2 * 2 * 2});
+  CHECK(kept(AdapterKernels::by_operation, 0.1) == Bytes{16 * 3 + 2 * 2 * 2});
+  CHECK(kept(AdapterKernels::autocast_fp32, 0.1) == Bytes{16 * 3 + 2 * 2 * 2});
+  CHECK(kept(AdapterKernels::fp32, 0.1) == Bytes{16 * 5 + 2 * 2 * 4});
+  CHECK(kept(AdapterKernels::fp32, 0) == Bytes{16 * 4 + 2 * 2 * 4});
+  // The input of a row-parallel matrix is divided.
+  world.lora().targets = {LoraTarget::o_proj};
+  world.lora().dropout = 0.1;
+  CHECK(kept_by_adapters(world.model, world.lora(), LayerHalf::attention, 2,
+                         AdapterKernels::by_operation, Bytes{2}) == Bytes{4 * 3 + 2 * 2});
 }
 
 TEST_CASE("a frozen product keeps no input, and every second backward product is left out") {

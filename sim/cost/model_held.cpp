@@ -50,10 +50,12 @@ Bytes logit_bytes(const Training& training, Bytes element, int tensor) {
 
 }  // namespace
 
-ModelHeld::ModelHeld(const Transformer& model, const Plan& plan, KeptCopies copies)
+ModelHeld::ModelHeld(const Transformer& model, const Plan& plan, KeptCopies copies,
+                     AdapterKernels adapters)
     : model_(model),
       plan_(plan),
       copies_(copies),
+      adapters_(adapters),
       s_(static_cast<double>(model.sequence) / plan.parallel.context),
       b_(plan.training.micro_batch),
       h_(model.hidden),
@@ -78,8 +80,7 @@ void ModelHeld::freeze(Held& held, LayerHalf half) const {
 
 Bytes ModelHeld::between_adapters(LayerHalf half) const {
   const Lora& lora = plan_.training.lora;
-  const auto adapters = static_cast<double>(adapted_matrices(model_, lora, half).size());
-  return e_ * (adapters * lora.rank * s_ * b_);
+  return kept_by_adapters(model_, lora, half, plan_.parallel.tensor, adapters_, e_) * (s_ * b_);
 }
 
 Divisible<Bytes> ModelHeld::weight_gradient(double rows, LayerHalf half) const {

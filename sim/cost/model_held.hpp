@@ -28,7 +28,8 @@ namespace windtunnel {
 class ModelHeld {
  public:
   /// Layers that torch.compile does not fuse keep what stands between their operations, whatever the stack (`keeps_gate`, `keeps_norms`).
-  ModelHeld(const Transformer& model, const Plan& plan, KeptCopies copies = {});
+  ModelHeld(const Transformer& model, const Plan& plan, KeptCopies copies = {},
+            AdapterKernels adapters = AdapterKernels::fused);
 
   /// With `copies_heads`, where each query has keys and values of its own, 5 for the 3 of Q, K and V.
   Held attention() const;
@@ -66,7 +67,7 @@ class ModelHeld {
   /// Freezes the parameters, where there are adapters; of a half, adds those of its adapters.
   void freeze(Held& held) const;
   void freeze(Held& held, LayerHalf half) const;
-  /// Output of each adapter's first matrix, kept for the gradient of the second:  e r s b.
+  /// kept_by_adapters() of all tokens.
   Bytes between_adapters(LayerHalf half) const;
   /// True if the input of one of these products is kept for a weight gradient; that of a frozen product without an adapter is not.
   bool keeps_input_of(std::initializer_list<LoraTarget> products) const;
@@ -85,6 +86,7 @@ class ModelHeld {
   const Transformer& model_;
   const Plan& plan_;
   KeptCopies copies_;
+  AdapterKernels adapters_;
   double s_, b_, h_, f_;
   double d_;
   Bytes e_, q_;

@@ -130,7 +130,7 @@ class ModelWriter {
   ModelWriter(const StageCostInputs& in, const ChunkRole& chunk, Precision precision)
       : in_(in),
         chunk_(chunk),
-        held_(*in.model, *in.plan, in.software->copies),
+        held_(*in.model, *in.plan, in.software->copies, in.software->adapters),
         shape_(shape_of(in, precision)) {
     if (!is_timed()) return;
     context_ = kernel_context(in, precision);
@@ -197,9 +197,11 @@ class ModelWriter {
   void add_adapters(LayerHalf half, Operation& ahead, Backward& back) const {
     const Training& training = in_.plan->training;
     KernelContext context = context_;
-    context.precision = base_precision(context.precision);
-    const KernelWork forward = adapters_forward(*in_.model, training.lora, half, shape_),
-                     backward = adapters_backward(*in_.model, training.lora, half, shape_);
+    const AdapterKernels kernels = in_.software->adapters;
+    context.precision =
+        kernels == AdapterKernels::fp32 ? Precision::fp32 : base_precision(context.precision);
+    const KernelWork forward = adapters_forward(*in_.model, training.lora, half, shape_, kernels),
+                     backward = adapters_backward(*in_.model, training.lora, half, shape_, kernels);
     const Seconds cast = cast_of_frozen(half),
                   whole = kernel_time(backward, backward_context(in_, context)),
                   sum = accumulation(forward), weights = weight_gradient_time(backward, context);

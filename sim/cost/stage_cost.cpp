@@ -569,7 +569,12 @@ ChunkOperations operations_at_load(const StageCostInputs& in, const ChunkRole& c
     context.attention_again = half_again(in, LayerHalf::attention);
     context.feed_forward_again = half_again(in, LayerHalf::feed_forward);
   }
-  if (in.node != nullptr) context.collective_launch = collective_launch(in);
+  if (in.model->moe)
+    context.expert_matrix = static_cast<double>(in.model->hidden) * in.model->moe->ffn_hidden;
+  if (in.node != nullptr) {
+    context.collective_launch = collective_launch(in);
+    context.launch_slowdown = in.node->launch_slowdown;
+  }
   if (has_codecs(in.plan->compression))
     context.encode = [&in](Label label, Bytes payload) { return encode(in, label, payload); };
   for (const OperationPass& pass : operation_passes()) pass.rewrite(operations, context);

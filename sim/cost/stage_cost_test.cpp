@@ -671,6 +671,41 @@ TEST_CASE("collectives that the host drives wait for each of their tensors") {
             .epsilon(1e-9));
 }
 
+TEST_CASE("a host that runs ahead of its gathers takes the launches of each tensor") {
+  World world = sharded_world(4, 100_GBps);
+  const ChunkCost before = world.cost(0).chunks[0];
+  world.node.launch_slowdown = 2;
+  const ChunkCost slower = world.cost(0).chunks[0];
+  world.software.host_gathers = SoftwareProfile::HostGathers{
+      .per_tensor = 350_us, .per_rank = 5_us, .tensors_per_layer = 12, .runs_ahead = true};
+  const ChunkCost after = world.cost(0).chunks[0];
+  // Gathers are prefetched as before; 12 tensors a layer, embedding and head 2, each 350 us and 2 ranks of 5 us, on a host half as fast.
+  const double tensors = 4 * 12 + 2, host = 2 * tensors * 360e-6;
+  CHECK((after.forward.floor.launch - slower.forward.floor.launch).value() ==
+        doctest::Approx(host));
+  // Backward the layers are gathered, and all gradients scattered.
+  CHECK((after.backward.floor.launch - slower.backward.floor.launch).value() ==
+        doctest::Approx(host + 2 * 4 * 12 * 360e-6));
+  const auto unfloored = [](const ChunkCost& cost) {
+    return cost.operations->at(Direction::forward).layer_kernels();
+  };
+  CHECK(unfloored(after) == unfloored(before));
+  CHECK(after.forward.duration.value() > host);
+  CHECK(after.forward.duration.value() < host + before.forward.duration.value());
+  // Experts have three matrices each.
+  Transformer::Experts& moe = world.model.moe.emplace();
+  moe.experts = 8;
+  moe.top_k = 2;
+  moe.ffn_hidden = 512;
+  world.model.gated_mlp = true;
+  world.software.host_gathers.reset();
+  const Seconds without = world.cost(0).chunks[0].forward.floor.launch;
+  world.software.host_gathers = SoftwareProfile::HostGathers{
+      .per_tensor = 350_us, .per_rank = 5_us, .tensors_per_layer = 12, .runs_ahead = true};
+  CHECK((world.cost(0).chunks[0].forward.floor.launch - without).value() ==
+        doctest::Approx(2 * (4 * (12 + 24) + 2) * 360e-6));
+}
+
 TEST_CASE("gathers and scatters in pieces leave what their products do not last") {
   World world;
   world.plan.parallel.tensor = 2;

@@ -99,7 +99,9 @@ struct PassContext {
       recomputed_parts;  ///< where modules are recomputed, in the order of the forward pass
   /// The parts of a layer's two halves that RecomputedUnit::operations runs again; attention without its core.
   Operation attention_again, feed_forward_again;
+  double expert_matrix = 1;         ///< parameters of one matrix of an expert
   Seconds collective_launch{};      ///< CPU time to launch a tensor collective
+  double launch_slowdown = 1;       ///< of the node's CPU
   double taken_by_collectives = 0;  ///< share of the multiprocessors, while one lasts
   std::function<Seconds(Bytes traffic)> memory_time;  ///< of kernels that move memory alone
   /// Compresses a collective if the scenario asks for it; otherwise the payload is unchanged and there is no codec. Messages keep their

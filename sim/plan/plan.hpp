@@ -71,6 +71,7 @@ struct Lora {
   static constexpr auto all_targets = enumerators<LoraTarget>();
   int rank = 0;  ///< r; 0: all parameters are trained
   std::vector<LoraTarget> targets{LoraTarget::q_proj, LoraTarget::v_proj};
+  double dropout = 0;  ///< of what an adapter reads: the share of its values that is set to zero
   FrozenType frozen_type = FrozenType::as_passes;
   bool is_used() const { return rank > 0; }
   bool has(LoraTarget target) const {

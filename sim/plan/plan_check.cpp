@@ -487,6 +487,9 @@ void check_adapters(const PlanInputs& plan, PlanFindings& findings) {
     if (lora.frozen_type != FrozenType::as_passes && findings.is_sound(frozen_type))
       findings.reject({frozen_type, "no weights are frozen: lora_rank is 0",
                        "write \"lora_rank\": 16, or leave it out"});
+    if (lora.dropout > 0 && findings.is_sound(lora_dropout))
+      findings.reject({lora_dropout, "there are no adapters: lora_rank is 0",
+                       "write \"lora_rank\": 16, or leave it out"});
     return;
   }
   const std::string why = findings.are_sound({"/model", precision, pipeline, stage_layers,

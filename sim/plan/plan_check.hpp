@@ -42,6 +42,7 @@ inline constexpr const char* overlap_offload = "/training/overlap_optimizer_offl
 inline constexpr const char* activation_offload = "/training/activation_offload_fraction";
 inline constexpr const char* lora_rank = "/training/lora_rank";
 inline constexpr const char* lora_targets = "/training/lora_target_modules";
+inline constexpr const char* lora_dropout = "/training/lora_dropout";
 inline constexpr const char* frozen_type = "/training/frozen_dtype";
 inline constexpr const char* global_batch = "/training/global_batch";
 inline constexpr const char* micro_batch = "/training/micro_batch";

@@ -228,6 +228,7 @@ void read_compute(ObjectReader& reader, Stack& stack) {
   defaulted(reader, "attention_kernel", stack.attention_kernel);
   given(reader, "recomputed_unit", stack.recomputed_unit);
   given(reader, "ring_merging", stack.ring_merging);
+  given(reader, "adapters", stack.adapters);
   defaulted(reader, "nvfp4_first_bf16_layers", stack.nvfp4_first_bf16_layers, 0, most_layers);
   defaulted(reader, "nvfp4_last_bf16_layers", stack.nvfp4_last_bf16_layers, 0, most_layers);
 }
@@ -371,6 +372,7 @@ SoftwareProfile read_software(JsonValue& value, const std::string& pointer, Prob
     required(*child, "per_tensor", gathers.per_tensor);
     required(*child, "per_rank", gathers.per_rank);
     required(*child, "tensors_per_layer", gathers.tensors_per_layer, 1, 1'000);
+    defaulted(*child, "runs_ahead", gathers.runs_ahead);
     end_object(*child, "host_gathers/", profile.sources);
   }
   if (auto child = reader.optional_child("batch_read")) {

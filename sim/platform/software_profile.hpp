@@ -132,6 +132,18 @@ struct KeptCopies {
   bool keeps_norms = false;
 };
 
+/// The kernels of low-rank adapters besides their products.
+enum class AdapterKernels {
+  fused,  ///< what an adapter gives is multiplied and added to the frozen product's result by one kernel
+  /// Each operation is a kernel of its own: multiplication, addition, and dropout. LoRALinear.forward in torchtune/modules/peft/lora.py,
+  /// torchtune at bd2a0fc; PEFT before 0.12, whose adapters have the type of what they adapt.
+  by_operation,
+  /// The same with adapters in fp32, and casts to that type and back: Linear.forward in peft/tuners/lora/layer.py and
+  /// cast_adapter_dtype in peft/tuners/tuners_utils.py, PEFT 0.13. Under autocast products run in 16 bits, and in fp32 without.
+  autocast_fp32,
+  fp32,
+};
+
 /// Jobs on several nodes in which launching a collective takes longer: pipelines whose messages cross nodes, or all.
 enum class DelayedLaunches { pipelines, jobs };
 
@@ -169,14 +181,17 @@ struct SoftwareProfile {
   LayerTraffic layer_traffic;
   std::optional<LayerTraffic> eager_layer_traffic;
 
-  /// A stack whose sharded parameters are gathered by the host, one tensor after another, without prefetch, and once more for
-  /// recomputation, and scattered likewise. What each tensor takes besides the collective itself.
+  /// A stack whose host works for each sharded parameter that is gathered, and for each gradient that is scattered. What it does, unless
+  /// it runs ahead, idles the device: then nothing is prefetched, each tensor has a collective of its own, and recomputation gathers once
+  /// more. A host that runs ahead (DeepSpeed since 0.6, partitioned_param_coordinator.py) is a part of the launch floor.
   struct HostGathers {
-    Seconds per_tensor{};       ///< synchronisation of the device, and filling of buffers
+    Seconds per_tensor{};       ///< hooks, handles, buffers; unless it runs ahead, synchronisation
     Seconds per_rank{};         ///< for each rank of the group: the host's loop over them
-    int tensors_per_layer = 0;  ///< parameters that are gathered one by one
+    int tensors_per_layer = 0;  ///< parameters of a layer, without its experts'
+    bool runs_ahead = false;
   };
   std::optional<HostGathers> host_gathers;
+  bool waits_for_gathers() const { return host_gathers && !host_gathers->runs_ahead; }
 
   /// Sharded parameters of the next layer are gathered behind the scatter of this one's gradients, on the one stream of their
   /// communicator, so that backward neither hides: BackwardPrefetch.BACKWARD_POST in torch/distributed/fsdp/api.py, PyTorch 2.1.
@@ -203,6 +218,7 @@ struct SoftwareProfile {
   bool regathers_inputs = true;
   RecomputedUnit recomputed_unit = RecomputedUnit::modules;
   RingMerging ring_merging = RingMerging::uncounted;
+  AdapterKernels adapters = AdapterKernels::fused;
   /// Defaults of the stack's recipes for plans that do not say: the first under tensor parallelism, the second if gradients are reduced
   /// once an iteration.
   bool sequence_parallel = false, overlap_gradient_reduce = false;

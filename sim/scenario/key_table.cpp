@@ -102,6 +102,11 @@ decltype(Key::read) read_share(double Training::*member) {
 const char* const share_schema =
     R"([{"type": "number", "minimum": 0, "maximum": 1}, {"type": "null"}])";
 
+/// `training/lora_dropout`
+void read_lora_dropout(ObjectReader& reader, const Key& key, PlanChoice& choice) {
+  choice.training.lora.dropout = reader.optional_number(key.name(), 0, 0, 1);
+}
+
 /// `training/lora_target_modules`: a list of names.
 void read_lora_targets(ObjectReader& reader, const Key& key, PlanChoice& choice) {
   const std::string name = key.name();
@@ -666,6 +671,13 @@ const std::vector<Key>& key_table() {
        .example = R"(["q_proj", "k_proj", "v_proj", "o_proj"])",
        .also = names_schema(Lora::all_targets, R"("uniqueItems": true, )"),
        .read = read_lora_targets},
+      {.pointer = "/training/lora_dropout",
+       .meaning = "with lora_rank: share of the values before an adapter that is set to zero; any "
+                  "but 0 runs dropout's kernels",
+       .fallback_words = "0",
+       .example = "0.05",
+       .also = share_schema,
+       .read = read_lora_dropout},
       {.pointer = "/training/frozen_dtype",
        .meaning = "with lora_rank: format of frozen weights: as in the passes, or the layers' "
                   "matrices in four bits (QLoRA)",
@@ -828,9 +840,10 @@ const std::vector<Key>& key_table() {
        .value = whole(&Parallel::zero_prefetch, 0, most_layers),
        .fallback =
            [](PlanChoice& choice, const SoftwareProfile& software) {
-             choice.parallel.zero_prefetch = software.host_gathers ? 0 : 1;
+             choice.parallel.zero_prefetch = software.waits_for_gathers() ? 0 : 1;
            },
-       .fallback_words = "1; 0 where the host gathers (`host_gathers` of the software profile)",
+       .fallback_words =
+           "1; 0 where the device waits for the host (`host_gathers` of the software profile)",
        .example = "1",
        .is_choice = shards_weights},
       {.pointer = "/parallel/reshard_after_forward",

@@ -265,13 +265,13 @@ void reject_sharding_keys(ObjectReader& reader, const Parallel& parallel,
         "zero_stage 3 scatters the gradients of each layer during the backward pass in any "
         "case",
         "leave it out");
-  if (parallel.zero_stage == 3 && parallel.zero_prefetch > 0 && software.host_gathers &&
+  if (parallel.zero_stage == 3 && parallel.zero_prefetch > 0 && software.waits_for_gathers() &&
       reader.are_sound({"zero_prefetch", "zero_stage"}))
     reader.problem("zero_prefetch",
                    "with " + software.name +
                        " the host gathers one parameter after another: nothing is gathered ahead",
                    "leave it out");
-  reject("zero_prefetch", parallel.zero_prefetch, software.host_gathers ? 0 : 1);
+  reject("zero_prefetch", parallel.zero_prefetch, software.waits_for_gathers() ? 0 : 1);
   reject("zero_group", parallel.zero_group, Parallel{}.zero_group, 1);
   reject("reshard_after_forward", parallel.reshard_after_forward, true);
   reject("no_sync", parallel.no_sync, false);

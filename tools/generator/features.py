@@ -102,6 +102,7 @@ class FeatureDraw:
             "/training/recompute_layers": [None, None, {"first": 1}, {"every": 2}, {"every": 3}],
             "/training/optimizer_offload_fraction": [None, None, 0, 0.5, 1], "/training/activation_offload_fraction": [None, None, 0, 0.3, 1],
             "/training/lora_rank": [None, None, 0, 16, 64], "/training/lora_target_modules": [None, *schema.lists("/training/lora_target_modules")],
+            "/training/lora_dropout": [None, 0, 0.1],
             "/parallel/edge_layers": [None, None, None, "embedding", "both"],
             "neighbours": [None, None, None, "a second job", "leaf0 up", "node0 up", "node1 nic0 down"],
             "noise": [None, "jitter", "slow", "all"], "job": [None, None, "short", "long", "elastic"],
@@ -197,7 +198,7 @@ class FeatureDraw:
         elif drawn["/parallel/overlap_gradient_reduce"] and drawn["pipeline"] == 1:
             drawn["/parallel/overlap_gradient_reduce"] = None  # they are scattered during the pass in any case
         software = self.library.files["software"][drawn["software"].split("@")[0]]
-        if drawn["/parallel/zero_prefetch"] and "host_gathers" in software:
+        if drawn["/parallel/zero_prefetch"] and not software.get("host_gathers", {"runs_ahead": True}).get("runs_ahead"):
             drawn["/parallel/zero_prefetch"] = 0
         if not drawn["/parallel/zero_stage"] or drawn["data"] % 2 or (drawn["/parallel/zero_stage"] == 3 and drawn["pipeline"] > 1):
             drawn["/parallel/zero_group"] = None
@@ -330,7 +331,7 @@ class FeatureDraw:
         if (not drawn["/training/lora_rank"] or "mla" in model or model.get("mtp_layers") or drawn["predicted tokens"] or
                 drawn["/training/fp8_recipe"] == "row" or drawn["/parallel/stage_layers"]):
             drawn["/training/lora_rank"] = self.rng.choice((None, 0))
-            drawn["/training/lora_target_modules"] = drawn["/training/frozen_dtype"] = None
+            drawn["/training/lora_target_modules"] = drawn["/training/lora_dropout"] = drawn["/training/frozen_dtype"] = None
             return
         targets = drawn["/training/lora_target_modules"]
         if targets and (not model.get("gated_mlp") or drawn["changed files"] in ("model", "all")):

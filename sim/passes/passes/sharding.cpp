@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 
 #include "passes/pass.hpp"
 
@@ -12,24 +13,27 @@ void move_edges_forward(PassOperations& pass) {
 
 /// Layers whose parameters are gathered ahead of the one that computes.
 int layers_ahead(const PassContext& in) {
-  return in.software->host_gathers ? 0 : in.plan->parallel.zero_prefetch;
+  return in.software->waits_for_gathers() ? 0 : in.plan->parallel.zero_prefetch;
 }
 
-/// Parameters of a layer that the host gathers one by one.
-int tensors_of_layer(const PassContext& in) {
+/// Parameters of a layer, without its experts', that the host handles one by one.
+double tensors_of_layer(const PassContext& in) {
   return in.software->host_gathers ? in.software->host_gathers->tensors_per_layer : 1;
 }
 
-/// A gather or a scatter, with what the host does around its `tensors` where the stack has the host drive it.
-std::vector<Operation> driven(const PassContext& in, const Operation& collective, int tensors,
+/// A gather or a scatter, with what the host does for its `tensors`.
+std::vector<Operation> driven(const PassContext& in, const Operation& collective, double tensors,
                               double ranks) {
   if (!in.software->host_gathers) return {collective};
   const SoftwareProfile::HostGathers& host = *in.software->host_gathers;
+  const Seconds worked = (host.per_tensor + host.per_rank * ranks) * tensors;
   Operation each = collective;
-  each.calls = static_cast<std::uint16_t>(tensors);
-  return {kernel(Label::host_gather, (host.per_tensor + host.per_rank * ranks) * tensors +
-                                         in.memory_time(collective.payload * 2.0)),
-          each};
+  if (host.runs_ahead) {
+    each.launch = worked * in.launch_slowdown;
+    return {each};
+  }
+  each.calls = static_cast<std::uint16_t>(std::max(1.0, std::round(tensors)));
+  return {kernel(Label::host_gather, worked + in.memory_time(collective.payload * 2.0)), each};
 }
 
 /// Parameters of a layer on one rank. Of its experts those that others have too.
@@ -51,14 +55,13 @@ void run_sharded(PassOperations& pass, const PassContext& in) {
 
 /// `experts`: the parameters of a layer's experts, which are gathered with those of the rest.
 void gather_layers(PassOperations& pass, const PassContext& in, Overlap overlap, double experts) {
-  const int tensors = tensors_of_layer(in);
   const std::vector<Operation> gathered =
-      driven(in, collective(Label::gather_layer, in.bytes.layer_parameters, overlap), tensors,
-             sharding_group_size(in.plan->parallel));
+      driven(in, collective(Label::gather_layer, in.bytes.layer_parameters, overlap),
+             tensors_of_layer(in), sharding_group_size(in.plan->parallel));
   if (experts > 0) {
     const std::vector<Operation> of_experts =
         driven(in, collective(Label::gather_expert_parameters, in.bytes.weight * experts, overlap),
-               tensors, expert_copies(in.plan->parallel));
+               experts / in.expert_matrix, expert_copies(in.plan->parallel));
     pass.layer.insert(pass.layer.begin(), of_experts.begin(), of_experts.end());
   }
   pass.layer.insert(pass.layer.begin(), gathered.begin(), gathered.end());
@@ -68,7 +71,7 @@ constexpr int edge_tensors = 2;  ///< word embedding and positions
 
 /// True if a layer is gathered once more for recomputation, as stacks do whose host drives the gathers.
 bool gathers_again(const PassContext& in) {
-  return in.software->host_gathers && in.plan->training.recompute == Recompute::full &&
+  return in.software->waits_for_gathers() && in.plan->training.recompute == Recompute::full &&
          in.plan->parallel.reshard_after_forward;
 }
 
@@ -148,7 +151,7 @@ void hold_gathered(ChunkOperations& chunk, const PassContext& in) {
 /// With `zero_prefetch` 0 nothing overlaps with kernels. With `zero_group` the states are shared out in groups of neighbouring replicas,
 /// and each shard of gradients is then all-reduced among the groups, on every microbatch: hybrid sharding, _reduce_grad in
 /// torch/distributed/fsdp/_runtime_utils.py, PyTorch 2.1 (Zhao et al., VLDB 2023, section 3.2.2).
-/// If the host drives the gathers (SoftwareProfile::host_gathers), nothing is prefetched, and recomputation gathers a third time:
+/// If the device waits for the host (SoftwareProfile::host_gathers), nothing is prefetched, and recomputation gathers a third time:
 /// DeepSpeed 0.4, all_gather in runtime/zero/partition_parameters.py, one parameter after another, each with a buffer that is filled, a
 /// synchronisation of the device and a loop over the ranks (its issue 1174, pull request 1188).
 /// Experts are gathered and scattered among the ranks that hold the same ones, in the same places: DeepSpeed 0.16.5, expert_dp_process_group
@@ -184,8 +187,8 @@ void shard_parameters(ChunkOperations& chunk, const PassContext& in) {
     run_sharded(backward, in);
     if (in.plan->parallel.reshard_after_forward) gather_layers(backward, in, before, layer.experts);
     if (gathers_again(in)) gather_layers(backward, in, before, layer.experts);
-    const auto scatter = [&in](std::vector<Operation>& to, const Operation& operation, int tensors,
-                               int ranks) {
+    const auto scatter = [&in](std::vector<Operation>& to, const Operation& operation,
+                               double tensors, int ranks) {
       const std::vector<Operation> scattered = driven(in, operation, tensors, ranks);
       to.insert(to.end(), scattered.begin(), scattered.end());
     };
@@ -195,7 +198,7 @@ void shard_parameters(ChunkOperations& chunk, const PassContext& in) {
     if (layer.trained_experts > 0)
       scatter(backward.layer,
               collective(Label::scatter_experts, in.bytes.gradient * layer.trained_experts, behind),
-              tensors_of_layer(in), expert_copies(in.plan->parallel));
+              layer.trained_experts / in.expert_matrix, expert_copies(in.plan->parallel));
     const bool scatters_edges = gradients > Bytes{};
     if (scatters_edges)
       scatter(backward.after, collective(Label::scatter_edges, gradients), edge_tensors,
