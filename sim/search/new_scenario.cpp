@@ -68,6 +68,11 @@ JsonValue model_value(const NewScenarioRequest& request) {
 
 /// Before the search: each GPU a replica.
 JsonValue draft(const NewScenarioRequest& request, const Stack& stack, int batch) {
+  JsonValue training = object_of({{"global_batch", batch},
+                                  {"micro_batch", 1},
+                                  {"precision", stack.precision},
+                                  {"recompute", "full"}});
+  if (request.lora_rank) training.set("lora_rank", JsonValue(*request.lora_rank));
   return object_of(
       {{"version", 1},
        {"name",
@@ -75,10 +80,7 @@ JsonValue draft(const NewScenarioRequest& request, const Stack& stack, int batch
        {"model", model_value(request)},
        {"platform", absolute_if_path(request.platform)},
        {"software", stack.software},
-       {"training", object_of({{"global_batch", batch},
-                               {"micro_batch", 1},
-                               {"precision", stack.precision},
-                               {"recompute", "full"}})},
+       {"training", std::move(training)},
        {"parallel", object_of({{"tensor", 1}, {"pipeline", 1}, {"data", request.gpus}})}});
 }
 
@@ -275,14 +277,14 @@ NewScenario new_scenario(const NewScenarioRequest& request, const Library& libra
   const auto [tree, base] = readable_draft(request, library);
   const auto [found, considered] = search_plan(request, tree, base, library);
   if (found.plans.empty())
-    throw InputError(
-        {{{},
-          {},
-          "none of the " + grouped_text(static_cast<double>(considered)) + " plans of " +
-              stem(request.model) + " that were looked at fits on " +
-              count_text(request.gpus, "GPU") + " of " + stem(request.platform),
-          request.sequence ? "take more GPUs, GPUs with more memory, or shorter samples"
-                           : "take more GPUs, or GPUs with more memory"}});
+    throw InputError({{{},
+                       {},
+                       "none of the " + grouped_text(static_cast<double>(considered)) +
+                           " plans of " + stem(request.model) + " that were looked at fits on " +
+                           count_text(request.gpus, "GPU") + " of " + stem(request.platform),
+                       std::string("take more GPUs, or GPUs with more memory") +
+                           (request.sequence ? ", or shorter samples" : "") +
+                           (request.lora_rank ? "" : "; --lora-rank 16 trains adapters alone")}});
   const RankedPlan& plan = found.plans.front();
 
   JsonValue document{JsonValue::Object{}};
@@ -296,6 +298,7 @@ NewScenario new_scenario(const NewScenarioRequest& request, const Library& libra
   document.set("software", *tree.find("software"));
   std::vector<std::string> training{"global_batch", "micro_batch", "precision", "recompute"},
       parallel{"tensor", "pipeline"};
+  if (request.lora_rank) training.emplace_back("lora_rank");
   if (!has_whole_nodes) parallel.emplace_back("data");
   if (plan.choice.parallel.virtual_pipeline > 1)
     parallel.insert(parallel.end(), {"virtual_pipeline", "schedule"});

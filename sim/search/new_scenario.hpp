@@ -14,6 +14,7 @@ struct NewScenarioRequest {
   int gpus = 0;
   std::optional<int> global_batch = {};  ///< samples; none: about 4 M tokens
   std::optional<int> sequence = {};      ///< tokens of a sample; none: the model's
+  std::optional<int> lora_rank = {};     ///< trains adapters of this rank alone
 };
 
 /// A scenario that runs as it is: JSON, and the same as a file with a comment on each key.

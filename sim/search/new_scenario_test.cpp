@@ -76,6 +76,17 @@ TEST_CASE("a new scenario takes the batch and the length of samples that are ask
   CHECK(contains(made.text, "\"extends\": \"llama3-8b\""));
 }
 
+TEST_CASE("a model whose training does not fit can be fine-tuned with adapters") {
+  const NewScenarioRequest whole{"llama3-70b", "dgx-h100", 8, 64};
+  CHECK_THROWS_WITH_AS(new_scenario(whole, shipped()), doctest::Contains("--lora-rank 16"),
+                       InputError);
+  NewScenarioRequest adapters = whole;
+  adapters.lora_rank = 16;
+  const NewScenario made = new_scenario(adapters, shipped());
+  CHECK(made.doubt.empty());
+  CHECK(scenario_in(made.text).plan.training.lora.rank == 16);
+}
+
 TEST_CASE("ZeRO 3 is tried where nothing else fits") {
   const std::string text = new_scenario({"qwen2.5-72b", "dgx-h100", 24}, shipped()).text;
   CHECK(contains(text, "\"zero_stage\": 3"));

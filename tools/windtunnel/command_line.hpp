@@ -57,8 +57,8 @@ struct CommandLine {
   std::vector<std::string> bytes;
   std::vector<int> gpus;
   std::string model;  ///< of new, which has platform and gpus as collective does
-  std::optional<int> global_batch, sequence;  ///< of new
-  std::string algorithm;                      ///< of collective_algorithms(); empty: the first
+  std::optional<int> global_batch, sequence, lora_rank;  ///< of new
+  std::string algorithm;  ///< of collective_algorithms(); empty: the first
 
   // Options of schedule. 0: not given.
   int stages = 0, microbatches = 0, chunks = 0;

@@ -129,6 +129,8 @@ void add_new_options(Options options, CommandLine& line) {
                  "Samples per iteration (default: about 4 M tokens)");
   options.number("--sequence", line.sequence, 1, most,
                  "Tokens of a sample (default: as the model's file has it)");
+  options.number("--lora-rank", line.lora_rank, 1, most,
+                 "Train low-rank adapters of this rank alone (LoRA)");
   options.value("-o,--output", line.output, "OUT",
                 "The file to write, which must not exist (default: standard output)");
 }
@@ -558,6 +560,9 @@ std::vector<Command> make_commands() {
                     {"windtunnel new --model llama3-70b --platform dgx-h100 --gpus 512 "
                      "--global-batch 1024 --sequence 4096",
                      "with a batch of your own"},
+                    {"windtunnel new --model llama3-70b --platform dgx-h100 --gpus 8 "
+                     "--lora-rank 16",
+                     "fine-tuning with LoRA"},
                     {"windtunnel new --model llama3-8b --platform dgx-h100 --gpus 8 | "
                      "windtunnel run -",
                      "simulated at once"}}},
