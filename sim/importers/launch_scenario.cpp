@@ -354,7 +354,7 @@ LaunchScenario::LaunchScenario(const ImportRequest& request, const Library& libr
   const JsonValue::Array& harmless = known.find("harmless")->array();
   const auto is_harmless = [&](const LaunchSetting& setting) {
     return std::ranges::any_of(harmless, [&](const JsonValue& beginning) {
-      return setting.key.starts_with(beginning.string());
+      return (setting.key + " " + setting.value).starts_with(beginning.string());
     });
   };
   if (std::ranges::none_of(settings_.settings, [&](const LaunchSetting& each) {
@@ -624,14 +624,24 @@ void LaunchScenario::note_other_nodes(int said, int gpus) {
   note(other_nodes_);
 }
 
-std::string LaunchScenario::family() const {
+JsonValue LaunchScenario::model() const {
   const std::string& name = request_.options.model;
-  const JsonValue model = name.empty() ? JsonValue(JsonValue::Object{})
-                                       : file_of_option("--model", name, model_files, library_);
-  const JsonValue* const said =
-      name.empty() ? find_at(tree_, "/model/family") : model.find("family");
+  if (!name.empty()) return file_of_option("--model", name, model_files, library_);
+  const JsonValue* const said = find_at(tree_, "/model");
+  return said == nullptr ? empty_object() : *said;
+}
+
+std::string LaunchScenario::family() const {
+  const JsonValue of_model = model();
+  const JsonValue* const said = of_model.find("family");
   if (said != nullptr && said->is_string()) return said->string();
-  return has("/model/gated_mlp") ? "llama" : "gpt";
+  return of_model.find("gated_mlp") == nullptr ? "gpt" : "llama";
+}
+
+bool LaunchScenario::has_gated_mlp() const {
+  const JsonValue of_model = model();
+  const JsonValue* const said = of_model.find("gated_mlp");
+  return said != nullptr && said->is_bool() && std::get<bool>(said->content);
 }
 
 /// The model that --model names, or the one whose sizes the file says.
@@ -709,11 +719,7 @@ int LaunchScenario::gpus_of_replica() const {
       1, at("/parallel/tensor", 1) * at("/parallel/pipeline", 1) * at("/parallel/context", 1));
 }
 
-bool LaunchScenario::has_experts() const {
-  const std::string& name = request_.options.model;
-  if (name.empty()) return has("/model/moe");
-  return file_of_option("--model", name, model_files, library_).find("moe") != nullptr;
-}
+bool LaunchScenario::has_experts() const { return model().find("moe") != nullptr; }
 
 /// Puts the file, and the setting that the value follows from, before what is wrong with it.
 void LaunchScenario::name_origin(Problem& problem) const {

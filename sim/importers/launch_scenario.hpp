@@ -94,8 +94,8 @@ class LaunchScenario {
   ///
   ///   {"seq-length": "/model/sequence", "cp-comm-type": {"/parallel/context_method": {"p2p": "ring", "a2a": "all_to_all"}}}
   ///
-  /// "*" is any other word; "on" any but false, which is "off". Null leaves the key out. "harmless" has beginnings of keys that change nothing
-  /// that is simulated ("lr", "save"), "refused" the options and programs of models that cannot be simulated.
+  /// "*" is any other word; "on" any but false, which is "off". Null leaves the key out. "harmless" has beginnings of keys, or of keys and
+  /// values, that change nothing that is simulated ("lr", "save"), "refused" the options and programs of models that cannot be simulated.
   LaunchScenario(const ImportRequest& request, const Library& library, LaunchSettings settings,
                  const detail::Asset& table);
 
@@ -112,6 +112,8 @@ class LaunchScenario {
   bool has_experts() const;
   /// Family of the model, also if it is named by --model.
   std::string family() const;
+  /// True if the model's MLP has a gate, also if it is named by --model.
+  bool has_gated_mlp() const;
   /// Tensor, pipeline and context degrees, multiplied.
   int gpus_of_replica() const;
   /// --gpus, or else what the file says (0: nothing). Throws InputError where neither does.
@@ -147,6 +149,8 @@ class LaunchScenario {
   Imported finish(const std::string& software, int gpus);
 
  private:
+  /// What the file that --model names, or else the file itself, says of the model.
+  JsonValue model() const;
   void refuse_other_models(const JsonValue* refused) const;
   /// A setting of a configuration whose value cannot be known.
   struct LeftOut {

@@ -261,13 +261,20 @@ TEST_CASE("layers that do nothing are none of the model's, and their stages have
       "--expert-model-parallel-size 2 --moe-token-dispatcher-type alltoall ";
   CHECK(model(experts + "--moe-tp-extend-ep", "/parallel/expert") == "4");
   CHECK(model(experts + "--moe-tp-extend-ep", "/parallel/expert_tensor") == "1");
+  CHECK(model(experts + "--moe-tp-extend-ep --expert-tensor-parallel-size 2",
+              "/parallel/expert_tensor") == "1");
+  CHECK(contains(messages, "warning: expert-tensor-parallel-size 2 is not used"));
   CHECK(model(experts, "/parallel/expert") == "2");
+  // Of three dense layers at the beginning, the first does nothing.
+  CHECK(model(experts + "--first-k-dense-replace 3 --noop-layers 0,15",
+              "/model/moe/dense_layers") == "2");
   const char* const adapters = "/training/lora_target_modules";
   CHECK(model("--lora-r 8 --lora-alpha 16 --lora-target-modules linear_qkv linear_fc1 router",
               adapters) == R"(["q_proj","k_proj","v_proj","up_proj"])");
   CHECK(contains(messages, "lora-target-modules router is not one of linear_qkv, linear_proj"));
   CHECK(model("--swiglu --lora-target-modules linear_proj linear_fc1 linear_fc2", adapters) ==
         R"(["o_proj","gate_proj","up_proj","down_proj"])");
+  CHECK(model("--lora-target-modules linear_proj linear_proj", adapters) == R"(["o_proj"])");
   CHECK(model("--lora-target-modules linear_proj", "/training/lora_rank") == "16");
   CHECK(model("--lora-r 8", "/training/lora_rank") == "none");
   CHECK(model("--num-layer-list 3,5,5,3", stages) == "\"Et*3|t*5|t*5|t*3,L\"");
@@ -993,6 +1000,7 @@ TEST_CASE("norms behind each half and windows of every second layer are those of
   CHECK(model(spec, "/model/norms") == "4");
   CHECK(model(spec, "/model/window") == R"({"every":2,"size":256})");
   CHECK_FALSE(contains(messages, "warning"));
+  CHECK_FALSE(contains(messages, "not used"));
   CHECK(model("", "/model/norms") == "none");
   CHECK(model("", "/model/window") == "none");
   CHECK(contains(messages, "warning: post-norm is not used: of MindSpeed-LLM's layers only those"));
@@ -1438,7 +1446,8 @@ TEST_CASE("torchtitan cut a batch into as many pieces as stages until 2024") {
 TEST_CASE("a configuration of DeepSpeed needs a model and GPUs, and says what it leaves open") {
   const std::string config =
       R"({"bf16": {"enabled": true}, "zero_optimization": {"stage": 3, "overlap_comm": true,
-          "offload_param": {"device": "cpu"}, "zero_hpz_partition_size": 8}, "train_micro_batch_size_per_gpu": 2,
+          "offload_param": {"device": "cpu"}, "zero_hpz_partition_size": 8, "stage3_prefetch_bucket_size": 1,
+          "stage3_typo": 1}, "train_micro_batch_size_per_gpu": 2,
           "gradient_accumulation_steps": 4, "train_batch_size": "auto"})";
   CHECK(contains(launch("deepspeed").with("ds.json", config).problem(), "give --model MODEL"));
   ImportRun run = launch("deepspeed");
@@ -1449,6 +1458,8 @@ TEST_CASE("a configuration of DeepSpeed needs a model and GPUs, and says what it
   CHECK(json_at(run, "/parallel/zero_stage") == "3");
   CHECK(contains(run.messages, "offload-param.device cpu"));
   CHECK(contains(run.messages, "zero-hpz-partition-size 8"));
+  CHECK(contains(run.messages, "stage3-typo 1"));
+  CHECK_FALSE(contains(run.messages, "prefetch"));
   CHECK(contains(run.messages, "left to the defaults here: train-batch-size"));
 }
 

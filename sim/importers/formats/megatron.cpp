@@ -337,6 +337,9 @@ void set_expert_parallelism(LaunchScenario& scenario, bool is_deepspeed) {
   if (is_dense) return scenario.erase("/parallel/expert_tensor");
   const int tensor = scenario.at("/parallel/tensor", 1);
   if (scenario.is_on("moe-tp-extend-ep")) {
+    if (scenario.at("/parallel/expert_tensor", 1) > 1)
+      scenario.warn("expert-tensor-parallel-size " + scenario.text("expert-tensor-parallel-size") +
+                    " is not used: moe-tp-extend-ep leaves experts whole");
     scenario.set_from("moe-tp-extend-ep", "/parallel/expert",
                       tensor * scenario.at("/parallel/expert", 1));
     scenario.set("/parallel/expert_tensor", 1);
@@ -474,6 +477,11 @@ void set_uneven_stages(LaunchScenario& scenario) {
       if (layer >= 0 && layer < layers)
         --parts[static_cast<std::size_t>(layer / (layers / num_parts))];
     scenario.set("/model/layers", std::accumulate(parts.begin(), parts.end(), 0));
+    if (const int dense = scenario.at("/model/moe/dense_layers", 0); dense > 0)
+      scenario.set("/model/moe/dense_layers",
+                   dense - std::ranges::count_if(numbers("noop-layers"), [&](int layer) {
+                     return layer >= 0 && layer < dense;
+                   }));
   }
   if (parts.size() < 2) return;
   std::string layout = "E";
@@ -494,7 +502,7 @@ void set_adapters(LaunchScenario& scenario) {
       {"linear_proj", {"o_proj"}},
       {"linear_fc1", {"up_proj"}},
       {"linear_fc2", {"down_proj"}}};
-  if (scenario.family() == "llama") matrices["linear_fc1"] = {"gate_proj", "up_proj"};
+  if (scenario.has_gated_mlp()) matrices["linear_fc1"] = {"gate_proj", "up_proj"};
   JsonValue::Array targets;
   std::istringstream modules(scenario.text("lora-target-modules"));
   for (std::string module; modules >> module;) {
@@ -506,6 +514,7 @@ void set_adapters(LaunchScenario& scenario) {
       continue;
     }
     for (const char* name : found->second) targets.emplace_back(name);
+    matrices[module].clear();  // given twice, it has one adapter
   }
   if (targets.empty()) {
     if (!scenario.text("lora-target-modules").empty())
