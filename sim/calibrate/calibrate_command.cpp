@@ -9,6 +9,7 @@
 #include <ostream>
 #include <set>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <utility>
 
@@ -39,6 +40,11 @@ namespace fs = std::filesystem;
 constexpr int value_digits = 4;
 
 std::string value_text(double value) { return significant_text(value, value_digits); }
+/// "interconnect/floor_base" of "/platform/node_types/0/interconnect/floor_base", which few terminals have room for.
+std::string short_name(const std::string& name) {
+  constexpr std::string_view common = "/platform/node_types/0/";
+  return name.starts_with(common) ? name.substr(common.size()) : name;
+}
 std::string signed_percent(double share) { return (share >= 0 ? "+" : "") + percent_text(share); }
 
 std::string constants_text(const Calibration& calibration) {
@@ -47,7 +53,8 @@ std::string constants_text(const Calibration& calibration) {
   std::vector<TextRow> rows{{"constant", "from", "fitted", "width", "bounds", "refits", "weight"}};
   for (const FittedConstant& fitted : calibration.constants)
     rows.push_back(
-        {fitted.constant.name, text_of(fitted.given), value_text(fitted.value) + fitted.given.unit,
+        {short_name(fitted.constant.name), text_of(fitted.given),
+         value_text(fitted.value) + fitted.given.unit,
          fitted.posterior_width > 0 ? width_text(fitted.posterior_width) : std::string("-"),
          value_text(fitted.range.bounds.lower) + " .. " + value_text(fitted.range.bounds.upper),
          value_text(fitted.lowest) + " .. " + value_text(fitted.highest),
@@ -136,7 +143,8 @@ std::string groups_text(const Calibration& calibration) {
   const auto& groups = calibration.by_size.empty() ? calibration.by_fold : calibration.by_size;
   if (groups.empty() || calibration.constants.empty()) return {};
   TextRow head{"left out", "rows", "mean", "bias"};
-  for (const FittedConstant& fitted : calibration.constants) head.push_back(fitted.constant.name);
+  for (const FittedConstant& fitted : calibration.constants)
+    head.push_back(short_name(fitted.constant.name));
   std::vector<TextRow> rows{head};
   for (const HeldOut& group : groups) {
     const Score of_group = score(group.comparisons);
@@ -482,8 +490,8 @@ std::string identification_text(const FittedConstant& fitted) {
     case Identification::weak:
       return "weakly identified: refits differ by more than 10 %";
     case Identification::traded:
-      return "not identified on its own: " + fitted.partner + " makes up for it (correlation " +
-             fixed_text(fitted.correlation, 2) + ")";
+      return "not identified on its own: " + short_name(fitted.partner) +
+             " makes up for it (correlation " + fixed_text(fitted.correlation, 2) + ")";
     case Identification::at_bound:
       return "at its bound: not identified by these rows";
     case Identification::one_row:
