@@ -216,11 +216,12 @@ void read_node_types(ObjectReader& reader, Platform& platform, const Platform* r
         read_node_type(entry, place_in(reader, entry), platform,
                        read_before == nullptr ? nullptr : &read_before->node_types[i].device));
   }
-  if (platform.node_types.size() > 1 &&
-      std::ranges::any_of(platform.node_types,
-                          [](const NodeType& type) { return type.pass_spread > 0; }))
-    reader.problem("node_types", "pass_spread is for a platform whose nodes are of one type",
-                   "leave it out, or describe the slower nodes as a node type");
+  if (std::ranges::any_of(platform.node_types, [&](const NodeType& type) {
+        return type.pass_spread != platform.node_types.front().pass_spread;
+      }))
+    reader.problem("node_types", "pass_spread is for all nodes of a platform alike",
+                   "give each type the same; noise/slow_parts of a scenario are nodes known to be "
+                   "slow");
 }
 
 /// Checks the size of a matrix cell; the diagonal is empty, so nothing there can be too small.

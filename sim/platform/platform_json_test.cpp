@@ -355,12 +355,13 @@ TEST_CASE("a fault is of a NIC that there is, one of each, and leaves one to the
                  "/platform/faults"});
 }
 
-TEST_CASE("equal nodes differ in speed only where all nodes are of one type") {
-  std::string first = node_text;
+TEST_CASE("nodes of all types differ as much in speed from their equals") {
+  std::string first = node_text, second = node_text;
   first.insert(first.find('{') + 1, "'count': 1, 'pass_spread': 0.05, ");
+  second.insert(second.find('{') + 1, "'pass_spread': 0.05, ");
   CHECK(problems_of(with(platform_text, node_text, first + ", " + node_text)) ==
-        Messages{"pass_spread is for a platform whose nodes are of one type at "
-                 "/platform/node_types"});
+        Messages{"pass_spread is for all nodes of a platform alike at /platform/node_types"});
+  CHECK(problems_of(with(platform_text, node_text, first + ", " + second)).empty());
 }
 
 TEST_CASE("only the last node type may be open, and an oversubscribed fabric names its leaves") {

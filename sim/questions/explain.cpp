@@ -601,15 +601,17 @@ class Questions {
       add(kind, std::move(what), {{"/platform/node_types", *types}});
   }
 
-  /// A node 10 % slower than its type: the first, and one of the slowest stage. And all nodes of one type.
+  /// A node 10 % slower than its type: the first, and one of the slowest stage; none where the slowest of unequal nodes is in the time already. And all
+  /// nodes of one type.
   void add_stragglers() {
     if (!crosses_nodes() || kinds_.has_domains()) return;
-    std::set<std::size_t> stragglers{0};
-    for (const auto& [node, stages] : stages_of_node_)
-      if (stages.count(slowest_) > 0) {
-        stragglers.insert(node);
-        break;
-      }
+    std::set<std::size_t> stragglers;
+    if (scenario_.nodes.front().pass_spread == 0) {
+      stragglers.insert(0);
+      const auto slow = std::ranges::find_if(
+          stages_of_node_, [this](const auto& node) { return node.second.count(slowest_) > 0; });
+      if (slow != stages_of_node_.end()) stragglers.insert(slow->first);
+    }
     for (const std::size_t straggler : stragglers)
       add_speeds(WhatIfKind::straggler, "node " + std::to_string(straggler) + " 10 % slower",
                  [=](std::size_t node) { return node == straggler ? slower : 1; });

@@ -240,7 +240,7 @@ std::string other_codecs_text(const Explanation& e, const std::vector<const What
 }
 
 /// What could not be simulated, under each reason once:
-///   node 0 10 % slower; node 12 10 % slower: not possible: pass_spread is for a platform whose nodes are of one type
+///   all nodes as node 3; half the latency between nodes: not possible: the reason
 std::string failures_text(const Explanation& e) {
   std::vector<std::pair<std::string, std::vector<std::string>>> by_reason;
   for (const WhatIfResult& result : e.what_ifs) {

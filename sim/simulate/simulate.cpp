@@ -255,7 +255,7 @@ std::pair<Seconds, Seconds> pass_times(const StageCost& cost, const Plan& plan) 
 /// Forward and backward time of the last stage, whose timers stop while it waits for stages on slower nodes.
 std::pair<Seconds, Seconds> timed_passes(const Outcome& o) {
   const Scenario& scenario = *o.scenario;
-  if (scenario.nodes.front().pass_spread == 0)  // all nodes are of one type where it is not
+  if (scenario.nodes.front().pass_spread == 0)  // all nodes have the same
     return pass_times(o.built->cost_of_device.back(), *o.plan);
   std::vector<NodeType> alike = scenario.nodes;
   for (NodeType& node : alike) node.pass_spread = 0;
