@@ -305,6 +305,20 @@ StepSeries simulate_steps(const Scenario& scenario, const NoiseBlock& noise,
   return series;
 }
 
+Simulation first_step(const Scenario& scenario, const NoiseBlock& noise, StepOptions options) {
+  options.steps = 1;
+  const StepSimulator simulator(scenario, noise, options);
+  expect_room_for_timelines(simulator.built().programs, 1);
+  TimelineListener listener;
+  simulator.for_each_step([&](std::size_t step, const StepFactors& factors) {
+    listener.timeline().end = simulator.simulate_each_device(factors, step, &listener);
+  });
+  Simulation first = simulate(scenario);
+  first.programs = simulator.built().programs;
+  first.timeline = std::move(listener.timeline());
+  return first;
+}
+
 StepStatistics statistics_of(const std::vector<Seconds>& times) {
   WT_EXPECT(!times.empty());
   constexpr double fifth = 0.05, half = 0.5, ninety_fifth = 0.95, ninety_ninth = 0.99;

@@ -10,6 +10,7 @@
 #include "report/document.hpp"
 #include "scenario/noise_block.hpp"
 #include "scenario/scenario.hpp"
+#include "simulate/simulate.hpp"
 
 namespace windtunnel {
 
@@ -48,6 +49,9 @@ NoiseBlock noise_block_of(const Scenario& scenario);
 /// Simulates every step with every microbatch, and with every replica where no two devices do the same. Programs are built once.
 StepSeries simulate_steps(const Scenario& scenario, const NoiseBlock& noise,
                           const StepOptions& options);
+
+/// The first step, with its timeline, for a trace; the report is that of an iteration without noise.
+Simulation first_step(const Scenario& scenario, const NoiseBlock& noise, StepOptions options);
 
 StepStatistics statistics_of(const std::vector<Seconds>& times);
 

@@ -268,12 +268,12 @@ class TraceWriter {
   void write_span(const Slice& slice) {
     const Span& span = timeline_.computes[slice.index];
     const ProgramDevice& device = programs_.devices[span.device.index()];
-    const Work& work = programs_.work_of(device, span.op);
+    const PassTimes times = detail::parts_of(span, programs_.work_of(device, span.op));
     ObjectText parts;
-    for (std::size_t i = 0; i < work.parts.size(); ++i)
-      if (work.parts[i] > 0_s)
+    for (std::size_t i = 0; i < times.size(); ++i)
+      if (times[i] > 0_s)
         parts.microseconds(name_of(line_of(static_cast<Part>(i))),
-                           detail::to_nanoseconds(work.parts[i]));
+                           detail::to_nanoseconds(times[i]));
     std::string name = name_of(span.op.phase);
     const Label label = label_of(span.op);
     if (span.stream != Stream::compute)

@@ -55,13 +55,13 @@ class SliceCollector {
   /// The parts lie one after the other inside the op; the collectives' on their own threads.
   void add_parts(const Span& span, const Slice& whole) {
     const ProgramDevice& device = programs_.devices[span.device.index()];
-    const Work& work = programs_.work_of(device, span.op);
+    const PassTimes parts = parts_of(span, programs_.work_of(device, span.op));
     Seconds at = span.begin;
     Slice slice{whole.begin, whole.begin, SliceKind::part, Part::compute, whole.index};
-    for (std::size_t i = 0; i < work.parts.size(); ++i) {
-      at += work.parts[i];
-      const bool last = std::all_of(work.parts.begin() + static_cast<std::ptrdiff_t>(i) + 1,
-                                    work.parts.end(), [](Seconds part) { return part == 0_s; });
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      at += parts[i];
+      const bool last = std::all_of(parts.begin() + static_cast<std::ptrdiff_t>(i) + 1, parts.end(),
+                                    [](Seconds part) { return part == 0_s; });
       slice.part = static_cast<Part>(i);
       slice.begin = std::exchange(
           slice.end, last ? whole.end : std::clamp(to_nanoseconds(at), slice.end, whole.end));
@@ -265,6 +265,14 @@ Nanoseconds to_nanoseconds(Seconds time) {
                                  " s is beyond the 285 years that a timeline can hold",
                              "run it without --trace, --report and --out"}});
   return std::llround(nanoseconds);
+}
+
+PassTimes parts_of(const Span& span, const Work& work) {
+  PassTimes parts = work.parts;
+  const Seconds longer = span.end - span.begin - work.duration;
+  Seconds& compute = parts[Part::compute];
+  if (compute > 0_s && to_nanoseconds(longer) != 0) compute = std::max(0_s, compute + longer);
+  return parts;
 }
 
 std::vector<DeviceLanes> lay_out_slices(const Timeline& timeline, const ProgramSet& programs) {

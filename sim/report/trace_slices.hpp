@@ -41,6 +41,9 @@ struct Lane {
   std::vector<Slice> slices;  ///< by begin, an outer slice before what it holds
 };
 
+/// The parts of an op that took as long as the span: of a step with noise, its computing takes what exceeds the usual time.
+PassTimes parts_of(const Span& span, const Work& work);
+
 /// Threads of a device in the trace: first one lane per stream, in the order of Stream, then the lanes
 /// that overlapping messages and collectives need beyond.
 using DeviceLanes = std::vector<Lane>;

@@ -303,7 +303,10 @@ exits 0 run $good --set "$noise"; says "simulates N with it"
 exits 2 run $good --steps 3; says "has no noise block"
 exits 2 run $good --steps 3 --set /noise=mlperf-smal; says 'unknown noise "mlperf-smal"'
 exits 2 run $good --steps 3 --set "$noise" --engine native; says "without --steps"
-exits 2 run $good --steps 3 --set "$noise" --trace t.json; says "show one iteration"
+exits 2 run $good --steps 3 --set "$noise" --out t; says "show one iteration"
+exits 0 run $good --steps 3 --set "$noise" --trace t.json --quiet; exits 0 run $good --trace even.json --quiet
+most_compute() { "$program" import kineto "$1" --json | python3 -c 'import json, sys; print(round(1e9 * max(gpu["compute_s"] for gpu in json.load(sys.stdin)["found"]["traces"][0]["gpus"])))'; }
+is "the trace of the first step has the slow GPU" test "$(most_compute t.json)" -gt "$(most_compute even.json)"
 exits 2 run $good --csv steps.csv; says "belongs to --steps"
 exits 0 explain $good --steps 3 --set "$noise"; prints "gpu 1, 1.2 times as slow"
 exits 0 explain $good --steps 3 --set "$noise" --json; parses; prints '"critical_nodes"'

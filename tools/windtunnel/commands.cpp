@@ -111,7 +111,7 @@ void add_run_options(Options options, CommandLine& line) {
   constexpr int most_steps = 1'000'000;
   options.number("--steps", line.steps, 1, most_steps,
                  "Simulate N iterations, each with its own random draws of the scenario's noise "
-                 "(engine native), and show how their times vary");
+                 "(engine native), and show how their times vary; --trace writes the first");
   options.jobs_of_steps(line);
   options.output("--csv", line.csv, "OUT.csv", "With --steps: write one row per step");
   options.output("--out", line.out, "DIR",
@@ -495,10 +495,9 @@ void check_steps(const CommandLine& line) {
               "--report and --budget belong to explain without --steps");
     return;
   }
-  refuse_if(
-      !line.trace.empty() || !line.rank_traces.empty() || !line.out.empty() || line.lists_memory,
-      "--trace, --rank-traces, --out and --memory show one iteration: leave out "
-      "--steps, or write the steps with --csv or --report");
+  refuse_if(!line.out.empty() || line.lists_memory,
+            "--out and --memory show one iteration: leave out --steps, or write the steps with "
+            "--csv or --report, and the first of them with --trace or --rank-traces");
 }
 
 constexpr const char* does_not_fit = "done; the plan does not fit in the memory of its GPUs";

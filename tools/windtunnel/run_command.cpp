@@ -153,6 +153,11 @@ ExitCode run_steps(const CommandLine& line) {
   const document::Document steps = steps_document(series);
   write_outputs(line, {{line.csv, [&] { return steps_csv(series); }},
                        {line.report, [&] { return page_of(steps); }}});
+  if (!line.trace.empty() || !line.rank_traces.empty()) {
+    CommandLine traces = line;
+    traces.report.clear();
+    write_outputs(traces, scenario, first_step(scenario, noise, step_options(line)));
+  }
   print_result(line, steps);
   return exit;
 }
