@@ -40,10 +40,11 @@ namespace fs = std::filesystem;
 constexpr int value_digits = 4;
 
 std::string value_text(double value) { return significant_text(value, value_digits); }
+constexpr std::string_view first_type = "/platform/node_types/0/";
+
 /// "interconnect/floor_base" of "/platform/node_types/0/interconnect/floor_base", which few terminals have room for.
 std::string short_name(const std::string& name) {
-  constexpr std::string_view common = "/platform/node_types/0/";
-  return name.starts_with(common) ? name.substr(common.size()) : name;
+  return name.starts_with(first_type) ? name.substr(first_type.size()) : name;
 }
 std::string signed_percent(double share) { return (share >= 0 ? "+" : "") + percent_text(share); }
 
@@ -331,13 +332,17 @@ void check_same_file(const FittedFile& file, const FittedConstant& fitted, JsonV
                        "name the file that the sets use");
 }
 
-/// "emax,arf" and "emax=0.5..1" to constants; each once.
-std::vector<FitConstant> parse_constants(const std::vector<std::string>& fit) {
+/// "emax,arf" and "emax=0.5..1" to constants; each once. Software and nodes have a compute_efficiency: with --platform it is the nodes'.
+std::vector<FitConstant> parse_constants(const std::vector<std::string>& fit,
+                                         const std::optional<FittedFile>& file) {
+  const bool is_platform = file && file->option == "--platform";
   std::vector<FitConstant> constants;
   for (const std::string& list : fit) {
     for (std::size_t start = 0; start <= list.size();) {
       const std::size_t comma = std::min(list.find(',', start), list.size());
-      constants.push_back(parse_fit_constant(list.substr(start, comma - start)));
+      std::string name = list.substr(start, comma - start);
+      if (is_platform && name.starts_with("compute_efficiency")) name.insert(0, first_type);
+      constants.push_back(parse_fit_constant(name));
       start = comma + 1;
       for (std::size_t j = 0; j + 1 < constants.size(); ++j)
         if (constants[j].pointer == constants.back().pointer)
@@ -435,7 +440,7 @@ int run_advise(const CalibrateRequest& request, const Library& library, std::ost
       request.sets.empty() ? std::vector<MeasurementSet>{} : read_sets(request.sets, library);
   ProgressLine line(messages, request.progress);
   AdviceRequest asked{request.advise, request.against, request.overrides,
-                      parse_constants(request.fit), [&line](std::size_t done) {
+                      parse_constants(request.fit, request.file), [&line](std::size_t done) {
                         line.show("calibrate: " + std::to_string(done) + " iterations simulated");
                       }};
   const Advice advice = advise(asked, sets, library);
@@ -640,7 +645,7 @@ int run_calibrate(const CalibrateRequest& request, const Library& library, std::
                   std::ostream& messages) {
   if (!request.advise.empty()) return run_advise(request, library, out, messages);
   CalibrationPlan plan;
-  plan.constants = parse_constants(request.fit);
+  plan.constants = parse_constants(request.fit, request.file);
   plan.seed = request.seed;
   plan.prior =
       request.prior.value_or(request.residuals.empty() ? PriorKind::shipped : PriorKind::none);

@@ -205,6 +205,9 @@ TEST_CASE("what a calibration cannot do is refused before anything is simulated"
   refuses(request,
           "none of the constants to fit stands in such a file (emax is "
           "/platform/node_types/0/device/gemm/peak_fraction of a scenario: use --device)");
+  request.fit = {"compute_efficiency,/platform/node_types/0/compute_efficiency"};
+  request.file = FittedFile{"--platform", "selene-a100", "out.json"};
+  refuses(request, "named twice");  // in a platform it is the nodes'
   CHECK(out.str().empty());
 }
 

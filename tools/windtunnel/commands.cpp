@@ -244,11 +244,13 @@ void add_validate_options(Options options, CommandLine& line) {
 
 void add_calibrate_options(Options options, CommandLine& line) {
   constexpr int most = 1 << 20;
-  options.list("--fit", line.calibrate.fit, "NAME[=LOW..HIGH][,NAME]",
-               "Constants to fit: emax, memory_efficiency, nic_efficiency, "
-               "in_node_collective_slowdown (arf), compute_efficiency, tensor_collective_overhead, "
-               "kernel_launch, flash_forward, flash_backward, or a "
-               "JSON pointer to any number of a scenario; may be repeated");
+  options.list(
+      "--fit", line.calibrate.fit, "NAME[=LOW..HIGH][,NAME]",
+      "Constants to fit: emax, memory_efficiency, nic_efficiency, "
+      "in_node_collective_slowdown (arf), compute_efficiency (with --platform the nodes', else "
+      "the stack's), tensor_collective_overhead, "
+      "kernel_launch, flash_forward, flash_backward, or a "
+      "JSON pointer to any number of a scenario; may be repeated");
   options.value("--advise", line.calibrate.advise_name, "FILE",
                 "Fit nothing: name the runs to measure next that make the prediction of this "
                 "scenario most certain");
@@ -680,17 +682,18 @@ std::vector<Command> make_commands() {
        .check = check_calibrate,
        .negative = "done, but there was nothing to calibrate on, a constant ended at a bound of "
                    "its range, or no constant of the file could be identified; no file is written",
-       .examples =
-           {{"windtunnel calibrate iterations.json --fit nic_efficiency", "fit one constant"},
-            {"windtunnel calibrate --advise gpt-39b-512xa100", "say which runs to measure next"},
-            {"windtunnel calibrate iterations.json --fit compute_efficiency --predict "
-             "gpt-39b-512xa100",
-             "predict a plan by the fit and by measured runs near it"},
-            {"windtunnel calibrate iterations.json --fit compute_efficiency --draws 200",
-             "how fits to three of the rows change the error of the others"},
-            {"windtunnel calibrate iterations.json --fit /platform/node_types/0/compute_efficiency "
-             "--platform cluster.json -o fitted.json",
-             "write a copy of your platform with the fitted number"}}},
+       .examples = {{"windtunnel calibrate iterations.json --fit nic_efficiency",
+                     "fit one constant"},
+                    {"windtunnel calibrate --advise gpt-39b-512xa100",
+                     "say which runs to measure next"},
+                    {"windtunnel calibrate iterations.json --fit compute_efficiency --predict "
+                     "gpt-39b-512xa100",
+                     "predict a plan by the fit and by measured runs near it"},
+                    {"windtunnel calibrate iterations.json --fit compute_efficiency --draws 200",
+                     "how fits to three of the rows change the error of the others"},
+                    {"windtunnel calibrate iterations.json --fit compute_efficiency "
+                     "--platform cluster.json -o fitted.json",
+                     "write a copy of your platform with the fitted number"}}},
       {.name = "explain",
        .summary = "Show the critical path of an iteration, and what would change it",
        .carry_out = explain_command,
