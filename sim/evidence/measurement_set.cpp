@@ -117,8 +117,12 @@ JsonValue object_member(ObjectReader& reader, std::string_view key) {
 
 void read_schema(ObjectReader& reader) {
   if (!reader.has("schema"))
-    return reader.problem("schema", "a measurement set says its schema",
-                          std::string("add \"schema\": \"") + set_schema + "\"");
+    return reader.problem("schema",
+                          reader.has("parallel") ? "this is a scenario, not a measurement set"
+                                                 : "a measurement set says its schema",
+                          reader.has("parallel")
+                              ? "windtunnel run reads it"
+                              : std::string("add \"schema\": \"") + set_schema + "\"");
   const std::string schema = reader.required_string("schema");
   if (schema != set_schema)
     reader.problem("schema",
@@ -261,6 +265,7 @@ MeasurementSet read_measurement_set(JsonValue value, const fs::path& folder) {
   {
     ObjectReader reader(value, {}, problems);
     read_schema(reader);
+    problems.throw_if_any();  // of another kind of file nothing more is worth saying
     set.name = reader.required_string("name");
     set.kind = reader.required_enum<MeasurementKind>("kind");
     ObjectReader source = reader.child("source");

@@ -106,6 +106,7 @@ TEST_CASE("what is wrong in a set is said with its place") {
   complains(set_with(R"([{"id": "a", "measured": {}}])", "iterations"), "iteration");
   complains(R"({"schema": "windtunnel/measurements-v2"})", "measurements-v2");
   complains(R"({"name": "small"})", R"(add "schema": "windtunnel/measurements-v1")");
+  complains(R"({"model": "gpt-39b", "parallel": {}})", "this is a scenario");
 }
 
 TEST_CASE("sets are found by path, by name, or all of them") {

@@ -665,6 +665,7 @@ class ScenarioReader {
 
   Scenario read(JsonValue tree, const std::string& fallback_name, VersionKey version) {
     merge_files(std::move(tree));
+    refuse_other_files();
     scenario_.seed = options_->seed;
     bool balances = false;  // the split into stages is to be found
     {
@@ -710,6 +711,18 @@ class ScenarioReader {
   }
 
  private:
+  /// Of a result or a measurement set nothing more is worth saying.
+  void refuse_other_files() const {
+    const JsonValue* const schema = tree_.is_object() ? tree_.find("schema") : nullptr;
+    if (schema == nullptr || !schema->is_string() || !schema->string().starts_with("windtunnel/"))
+      return;
+    throw InputError(
+        {{schema->origin, "/schema", "a file of \"" + schema->string() + "\" is no scenario",
+          schema->string() == "windtunnel/measurements-v1"
+              ? "windtunnel validate reads measurement sets"
+              : ""}});
+  }
+
   /// A placement that is searched also depends on the seed.
   std::string hash() const {
     if (scenario_.placement_request != PlacementRequest::search) return resolved_hash(tree_);
