@@ -37,8 +37,9 @@ std::string ask(const std::string& question, Complaint complaint) {
 
 NewScenarioRequest request_of(const CommandLine& line, const Library& library) {
   refuse_if(line.gpus.size() > 1, "new takes one --gpus, these are several");
-  NewScenarioRequest request{line.model, line.platform, line.gpus.empty() ? 0 : line.gpus.front(),
-                             line.global_batch, line.sequence, line.lora_rank};
+  NewScenarioRequest request{
+      line.model,        line.platform, line.gpus.empty() ? 0 : line.gpus.front(),
+      line.global_batch, line.sequence, line.lora_rank};
   const auto complaint_about = [&](const LibraryKind& kind) {
     return [&](const std::string& name) { return why_unknown(library, kind, name); };
   };
