@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <regex>
 #include <set>
 #include <system_error>
 #include <utility>
@@ -157,10 +156,11 @@ void reject_misspelt_keys(ObjectReader& reader, const std::vector<std::string>& 
 
 /// The container of a row, if it names a release such as "26.04" or "26.04.01"; else empty.
 std::string container_release(const JsonValue& row) {
-  const JsonValue* container = row.is_object() ? row.find("container") : nullptr;
+  const JsonValue* container = row.find("container");
   if (container == nullptr || !container->is_string()) return {};
-  static const std::regex release("[0-9]{2}\\.[0-9]{2}(\\.[0-9]{1,2})?");
-  return std::regex_match(container->string(), release) ? container->string() : std::string();
+  std::string shape;
+  for (const char c : container->string()) shape += c >= '0' && c <= '9' ? '9' : c;
+  return shape == "99.99" || shape == "99.99.9" || shape == "99.99.99" ? container->string() : "";
 }
 
 MeasurementPoint read_point(JsonValue& value, const std::string& pointer, MeasurementKind kind,
