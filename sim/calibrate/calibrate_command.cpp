@@ -341,7 +341,8 @@ std::vector<FitConstant> parse_constants(const std::vector<std::string>& fit,
     for (std::size_t start = 0; start <= list.size();) {
       const std::size_t comma = std::min(list.find(',', start), list.size());
       std::string name = list.substr(start, comma - start);
-      if (is_platform && name.starts_with("compute_efficiency")) name.insert(0, first_type);
+      if (is_platform && name.substr(0, name.find('=')) == "compute_efficiency")
+        name.insert(0, first_type);
       constants.push_back(parse_fit_constant(name));
       start = comma + 1;
       for (std::size_t j = 0; j + 1 < constants.size(); ++j)

@@ -22,12 +22,14 @@ std::vector<MatrixShape> adapted_matrices(const Transformer& model, const Lora& 
 /// both matrices).
 double adapter_parameters(const Transformer& model, const Lora& lora, LayerHalf half);
 
-/// What the kernels of one adapter besides its products read and write, in bytes a value of its input (in) and of its result (out), and
+/// What the kernels of one adapter besides its products read and write, in bytes per value of its input (in) and of its result (out), and
 /// what it keeps of its input for the backward pass, besides the frozen product's own input. With e bytes a value in the passes, a in the
 /// adapter, o of what its products give, and d = 1 with dropout, counted on the code that AdapterKernels names, kernel by kernel:
 ///   forward    in   cast e + a, dropout 2a + 1, cast for products a + e      out   multiplication 2o, addition e + 2o, cast o + e
 ///   backward   in   the same casts and dropout, sum of gradients 3e          out   multiplication 2o, casts 2 (e + o)
 /// Casts are there where the types differ; the second of an input only under autocast. Fused kernels: 3e out forward, 3e in backward.
+/// Limit: next to weights in four bits PEFT casts no input under autocast and copies the result (Linear4bit.forward in
+/// peft/tuners/lora/bnb.py, PEFT 0.13), which is not counted.
 struct AdapterTraffic {
   double forward_in = 0, forward_out = 0, backward_in = 0, backward_out = 0;
   int forward_kernels = 0, backward_kernels = 0;

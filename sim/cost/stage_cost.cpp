@@ -570,7 +570,8 @@ ChunkOperations operations_at_load(const StageCostInputs& in, const ChunkRole& c
     context.feed_forward_again = half_again(in, LayerHalf::feed_forward);
   }
   if (in.model->moe)
-    context.expert_matrix = static_cast<double>(in.model->hidden) * in.model->moe->ffn_hidden;
+    context.expert_matrix = static_cast<double>(in.model->hidden) * in.model->moe->ffn_hidden /
+                            in.plan->parallel.expert_tensor;
   if (in.node != nullptr) {
     context.collective_launch = collective_launch(in);
     context.launch_slowdown = in.node->launch_slowdown;

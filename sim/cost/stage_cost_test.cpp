@@ -704,6 +704,16 @@ TEST_CASE("a host that runs ahead of its gathers takes the launches of each tens
       .per_tensor = 350_us, .per_rank = 5_us, .tensors_per_layer = 12, .runs_ahead = true};
   CHECK((world.cost(0).chunks[0].forward.floor.launch - without).value() ==
         doctest::Approx(2 * (4 * (12 + 24) + 2) * 360e-6));
+  // Adapters of two matrices have two tensors each, the only ones whose gradients are scattered.
+  world.model.moe.reset();
+  world.plan.training.lora.rank = 8;
+  const ChunkCost adapted = world.cost(0).chunks[0];
+  world.software.host_gathers.reset();
+  const ChunkCost alone = world.cost(0).chunks[0];
+  CHECK((adapted.forward.floor.launch - alone.forward.floor.launch).value() ==
+        doctest::Approx(2 * (4 * (12 + 4) + 2) * 360e-6));
+  CHECK((adapted.backward.floor.launch - alone.backward.floor.launch).value() ==
+        doctest::Approx(2 * (4 * (12 + 4) + 4 * 4) * 360e-6));
 }
 
 TEST_CASE("gathers and scatters in pieces leave what their products do not last") {

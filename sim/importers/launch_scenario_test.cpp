@@ -277,6 +277,8 @@ TEST_CASE("layers that do nothing are none of the model's, and their stages have
   CHECK(model("--lora-target-modules linear_proj linear_proj", adapters) == R"(["o_proj"])");
   CHECK(model("--lora-target-modules linear_proj", "/training/lora_rank") == "16");
   CHECK(model("--lora-r 8", "/training/lora_rank") == "none");
+  CHECK(model("--lora-target-modules linear_proj --lora-dropout 0.05", "/training/lora_dropout") ==
+        "0.05");
   CHECK(model("--num-layer-list 3,5,5,3", stages) == "\"Et*3|t*5|t*5|t*3,L\"");
   CHECK(model("--geglu", "/model/gated_mlp") == "true");
   CHECK(model("--gelu-tanh", "/model/gated_mlp") == "true");

@@ -99,7 +99,7 @@ struct PassContext {
       recomputed_parts;  ///< where modules are recomputed, in the order of the forward pass
   /// The parts of a layer's two halves that RecomputedUnit::operations runs again; attention without its core.
   Operation attention_again, feed_forward_again;
-  double expert_matrix = 1;         ///< parameters of one matrix of an expert
+  double expert_matrix = 1;         ///< of one matrix of a routed expert, parameters on a rank
   Seconds collective_launch{};      ///< CPU time to launch a tensor collective
   double launch_slowdown = 1;       ///< of the node's CPU
   double taken_by_collectives = 0;  ///< share of the multiprocessors, while one lasts

@@ -219,7 +219,7 @@ void read_node_types(ObjectReader& reader, Platform& platform, const Platform* r
   if (std::ranges::any_of(platform.node_types, [&](const NodeType& type) {
         return type.pass_spread != platform.node_types.front().pass_spread;
       }))
-    reader.problem("node_types", "pass_spread is for all nodes of a platform alike",
+    reader.problem("node_types", "pass_spread must be the same for all node types",
                    "give each type the same; noise/slow_parts of a scenario are nodes known to be "
                    "slow");
 }

@@ -360,7 +360,7 @@ TEST_CASE("nodes of all types differ as much in speed from their equals") {
   first.insert(first.find('{') + 1, "'count': 1, 'pass_spread': 0.05, ");
   second.insert(second.find('{') + 1, "'pass_spread': 0.05, ");
   CHECK(problems_of(with(platform_text, node_text, first + ", " + node_text)) ==
-        Messages{"pass_spread is for all nodes of a platform alike at /platform/node_types"});
+        Messages{"pass_spread must be the same for all node types at /platform/node_types"});
   CHECK(problems_of(with(platform_text, node_text, first + ", " + second)).empty());
 }
 

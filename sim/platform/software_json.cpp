@@ -226,6 +226,7 @@ void read_compute(ObjectReader& reader, Stack& stack) {
   given(reader, "row_cast_efficiency", stack.row_cast_efficiency, least_ratio, 1);
   given(reader, "flash_attention", stack.flash_attention);
   defaulted(reader, "attention_kernel", stack.attention_kernel);
+  stack.cudnn_attention_on = read_devices(reader, "cudnn_attention_on");
   given(reader, "recomputed_unit", stack.recomputed_unit);
   given(reader, "ring_merging", stack.ring_merging);
   given(reader, "adapters", stack.adapters);

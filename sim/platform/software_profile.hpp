@@ -139,7 +139,7 @@ enum class AdapterKernels {
   /// torchtune at bd2a0fc; PEFT before 0.12, whose adapters have the type of what they adapt.
   by_operation,
   /// The same with adapters in fp32, and casts to that type and back: Linear.forward in peft/tuners/lora/layer.py and
-  /// cast_adapter_dtype in peft/tuners/tuners_utils.py, PEFT 0.13. Under autocast products run in 16 bits, and in fp32 without.
+  /// _cast_adapter_dtype in peft/tuners/tuners_utils.py, PEFT 0.13. Under autocast products run in 16 bits, and in fp32 without.
   autocast_fp32,
   fp32,
 };
@@ -302,6 +302,7 @@ struct SoftwareProfile {
   bool flash_attention = false;
   /// The default flash-attention kernel on GPUs whose rate of it is known; else cuDNN's.
   FlashKernel attention_kernel = FlashKernel::cudnn;
+  std::vector<std::string> cudnn_attention_on;  ///< devices on which it takes cuDNN's instead
   int nvfp4_first_bf16_layers = 0,  ///< layers at the ends of the model that stay bf16 under nvfp4
       nvfp4_last_bf16_layers = 0;
 

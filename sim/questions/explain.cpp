@@ -707,6 +707,10 @@ class Questions {
     if (launch.kernel + launch.collective > Seconds{0})
       add(WhatIfKind::software, "no launch floor (CUDA graphs)",
           {{"/software/launch/kernel", "0 us"}, {"/software/launch/collective", "0 us"}});
+    if (scenario_.software.host_gathers && plan_.parallel.zero_stage == 3)
+      add(WhatIfKind::software, "no host time for gathered tensors",
+          {{"/software/host_gathers/per_tensor", "0 us"},
+           {"/software/host_gathers/per_rank", "0 us"}});
   }
 
   /// Adds what-ifs about uneven tokens, and about sending one copy of a token per node.

@@ -809,7 +809,11 @@ class ScenarioReader {
         return stack.knows_attention(type.device, kernel, Precision::bf16);
       });
     };
-    if (!known(stack.attention_kernel) && known(FlashKernel::cudnn))
+    const bool takes_cudnn =
+        std::ranges::any_of(scenario_.platform.node_types, [&](const NodeType& type) {
+          return std::ranges::count(stack.cudnn_attention_on, type.device.name) > 0;
+        });
+    if ((takes_cudnn || !known(stack.attention_kernel)) && known(FlashKernel::cudnn))
       stack.attention_kernel = FlashKernel::cudnn;
     stack.flash_attention = stack.flash_attention && known(stack.attention_kernel);
   }

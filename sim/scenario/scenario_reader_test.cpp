@@ -476,6 +476,9 @@ TEST_CASE("no profile's name hides what computes attention") {
         FlashKernel::fp8);
   CHECK(kernel("torchtitan-2025", "dgx-h100", R"("precision": "bf16")") == FlashKernel::flash2);
   CHECK(kernel("torchtitan-2025", "dgx-b200", R"("precision": "bf16")") == FlashKernel::cudnn);
+  CHECK(kernel("torchtitan-2025", "dgx-b200",
+               R"("precision": "bf16", "attention_kernel": "flash2")") == FlashKernel::flash2);
+  CHECK(kernel("composer-fsdp-2023", "dgx-b200", R"("precision": "bf16")") == FlashKernel::flash2);
   CHECK(kernel("megatron-core-2026", "dgx-h100",
                R"("precision": "bf16", "attention_kernel": "flash3")") == FlashKernel::flash3);
   const auto refusal_of = [&](const std::string& software, const std::string& platform,
@@ -494,7 +497,7 @@ TEST_CASE("no profile's name hides what computes attention") {
   says(refusal_of("nemo-2025", "dgx-b200", R"("precision": "bf16", "attention_kernel": "fp8")"),
        "but precision is bf16");
   says(refusal_of("nemo-2025", "dgx-b200", R"("precision": "fp8", "attention_kernel": "flash3")"),
-       "they know cudnn, fp8");
+       "they know flash2, cudnn, fp8");
   says(refusal_of("nemo-2025", "dgx-b200", R"("precision": "fp32")"),
        "flash attention computes in 16 bits or fewer, but precision is fp32");
   CHECK_THROWS_AS(read("plain", {{"/training/attention_kernel", "flash2"}}), const InputError&);

@@ -124,12 +124,12 @@ void add_new_options(Options options, CommandLine& line) {
   options.value("--platform", line.platform, "PLATFORM",
                 "A name that windtunnel list platforms prints, or a path");
   options.list("--gpus", line.gpus, "N", "How many GPUs train it")->check(between(1, most_gpus));
-  constexpr int most = 1 << 28;
+  constexpr int most = 1 << 28, most_adapter_rank = 65'536;
   options.number("--global-batch", line.global_batch, 1, most,
                  "Samples per iteration (default: about 4 M tokens)");
   options.number("--sequence", line.sequence, 1, most,
                  "Tokens of a sample (default: as the model's file has it)");
-  options.number("--lora-rank", line.lora_rank, 1, most,
+  options.number("--lora-rank", line.lora_rank, 1, most_adapter_rank,
                  "Train low-rank adapters of this rank alone (LoRA)");
   options.value("-o,--output", line.output, "OUT",
                 "The file to write, which must not exist (default: standard output)");

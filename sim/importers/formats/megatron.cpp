@@ -14,6 +14,7 @@
 #include "core/count_text.hpp"
 #include "core/file_io.hpp"
 #include "core/mapped.hpp"
+#include "core/number_in.hpp"
 #include "core/text_list.hpp"
 #include "core/utf8.hpp"
 #include "importers/launch_scenario.hpp"
@@ -524,6 +525,8 @@ void set_adapters(LaunchScenario& scenario) {
   const int rank = scenario.number("lora-r");
   scenario.set_from("lora-r", "/training/lora_rank", rank > 0 ? rank : default_rank);
   scenario.set_from("lora-target-modules", "/training/lora_target_modules", JsonValue(targets));
+  if (const auto dropout = number_in(scenario.text("lora-dropout")))
+    scenario.set_from("lora-dropout", "/training/lora_dropout", JsonValue(*dropout));
   if (scenario.is_on("qlora")) scenario.set_from("qlora", "/training/frozen_dtype", "nf4");
 }
 

@@ -16,9 +16,21 @@ int layers_ahead(const PassContext& in) {
   return in.software->waits_for_gathers() ? 0 : in.plan->parallel.zero_prefetch;
 }
 
+/// Tensors of a layer's adapters, two each.
+double adapter_tensors(const PassContext& in) {
+  const Lora& lora = in.plan->training.lora;
+  return lora.is_used() ? 2.0 * static_cast<double>(lora.targets.size()) : 0;
+}
+
 /// Parameters of a layer, without its experts', that the host handles one by one.
 double tensors_of_layer(const PassContext& in) {
-  return in.software->host_gathers ? in.software->host_gathers->tensors_per_layer : 1;
+  if (!in.software->host_gathers) return 1;
+  return in.software->host_gathers->tensors_per_layer + adapter_tensors(in);
+}
+
+/// The same of gradients.
+double trained_tensors_of_layer(const PassContext& in) {
+  return in.plan->training.lora.is_used() ? adapter_tensors(in) : tensors_of_layer(in);
 }
 
 /// A gather or a scatter, with what the host does for its `tensors`.
@@ -32,7 +44,7 @@ std::vector<Operation> driven(const PassContext& in, const Operation& collective
     each.launch = worked * in.launch_slowdown;
     return {each};
   }
-  each.calls = static_cast<std::uint16_t>(std::max(1.0, std::round(tensors)));
+  each.calls = static_cast<std::uint16_t>(std::clamp(std::round(tensors), 1.0, 65535.0));
   return {kernel(Label::host_gather, worked + in.memory_time(collective.payload * 2.0)), each};
 }
 
@@ -194,7 +206,7 @@ void shard_parameters(ChunkOperations& chunk, const PassContext& in) {
     };
     if (!in.plan->parallel.scatters_in_passes()) continue;
     scatter(backward.layer, collective(Label::scatter_layer, in.bytes.layer_gradients, behind),
-            tensors_of_layer(in), group_size);
+            trained_tensors_of_layer(in), group_size);
     if (layer.trained_experts > 0)
       scatter(backward.layer,
               collective(Label::scatter_experts, in.bytes.gradient * layer.trained_experts, behind),
