@@ -23,7 +23,8 @@ BASE = ["gpt-8.3b-128xa100", "--set", "/nodes=null", "--set", '/parallel={"edge_
         "--set", "/model/layers=16", "--set", "/search/tensor=[8]",
         "--set", '/job={"steps": 1000, "price": {"gpu_hour": 2}, "power": {"computing": 600, "communicating": 300, "idle": 100}}', "--set", '/noise={"stalls": {"per_gpu_hour": 1}}', "--set", "/platform/node_types/0/count=1",
         "--set", '/platform/bandwidth_matrix={"unit": "GB/s", "rows": [[0]]}',
-        "--set", '/model/mla={"key_value_rank": 512, "key_size": 64, "rope_size": 32, "value_size": 64}', "--set", '/software/experts={"source": "assumed: a test"}']
+        "--set", '/model/mla={"key_value_rank": 512, "key_size": 64, "rope_size": 32, "value_size": 64}', "--set", '/software/experts={"source": "assumed: a test"}',
+        "--set", '/software/host_gathers={"per_tensor": "1 ms", "per_rank": "1 us", "tensors_per_layer": 12, "source": "assumed: a test"}']
 # Models with experts have a scenario of their own.
 EXPERTS = ["--set", '/model/moe={"experts": 8, "top_k": 2, "ffn_hidden": 1024}']
 CODECS = {"pipeline_forward": {"codec": "int8"}, "pipeline_backward": {"codec": "powersgd", "rank": 16},
@@ -91,7 +92,7 @@ def check_experts(defaults, failures):
 def main():
     defaults = {pointer: value for pointer, value in read_reference().defaults.items() if belongs(pointer)}
     document = with_plain_sources(resolved(*BASE, "--set", "/compression=" + json.dumps(CODECS)))
-    for key in ("stage_layers", "data"):  # follow from the degrees
+    for key in ("stage_layers", "data", "zero_prefetch"):  # follow from the degrees and the software
         document["parallel"].pop(key, None)
     for key in ("attention_kernel", "cross_entropy"):  # follow from the software
         document["training"].pop(key, None)

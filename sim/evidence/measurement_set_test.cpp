@@ -154,12 +154,13 @@ std::vector<MeasurementSet> shipped_sets() {
   return sets;
 }
 
-/// The profile that a row names. It may say which switches of experts the run had, and the name of a stack for which the profile stands in,
-/// and no number.
+/// The profile that a row names. It may say which switches of experts and which kernels of adapters the run had, and the name of a stack
+/// for which the profile stands in, and no number.
 std::string profile_of(const JsonValue& software) {
   if (software.is_string()) return software.string();
   for (const JsonValue::Member& key : software.object())
-    CHECK((key.key == "extends" || key.key == "name" || key.key == "experts"));
+    CHECK((key.key == "extends" || key.key == "name" || key.key == "experts" ||
+           key.key == "adapters"));
   if (const JsonValue* const experts = software.find("experts"))
     for (const JsonValue::Member& member : experts->object())
       CHECK((member.key == "dispatch" || member.key == "pads_tokens" ||

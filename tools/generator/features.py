@@ -102,7 +102,6 @@ class FeatureDraw:
             "/training/recompute_layers": [None, None, {"first": 1}, {"every": 2}, {"every": 3}],
             "/training/optimizer_offload_fraction": [None, None, 0, 0.5, 1], "/training/activation_offload_fraction": [None, None, 0, 0.3, 1],
             "/training/lora_rank": [None, None, 0, 16, 64], "/training/lora_target_modules": [None, *schema.lists("/training/lora_target_modules")],
-            "/training/lora_dropout": [None, 0, 0.1],
             "/parallel/edge_layers": [None, None, None, "embedding", "both"],
             "neighbours": [None, None, None, "a second job", "leaf0 up", "node0 up", "node1 nic0 down"],
             "noise": [None, "jitter", "slow", "all"], "job": [None, None, "short", "long", "elastic"],
@@ -117,7 +116,7 @@ class FeatureDraw:
             "network": ["as shipped", "leaves", "matrix", "links", "faults", "two node types"] * 2 + schema.words("/platform/fabric/kind")[1:],
             "NICs of GPUs": [None] * 9 + ["given"],
             "changed files": [None, "platform", "device", "software", "model", "all"],
-            "/nodes": [None, "given"], "extends": [False, True],
+            "/nodes": [None, "given"], "extends": [False, True], "/training/lora_dropout": [None, 0, 0.1],
         }
 
     def draw(self):
