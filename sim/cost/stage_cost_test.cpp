@@ -693,7 +693,8 @@ TEST_CASE("a host that runs ahead of its gathers takes the launches of each tens
   CHECK(after.forward.duration.value() > host);
   CHECK(after.forward.duration.value() < host + before.forward.duration.value());
   // Experts have three matrices each.
-  Transformer::Experts& moe = world.model.moe.emplace();
+  world.model.moe = Transformer::Experts{};
+  Transformer::Experts& moe = *world.model.moe;
   moe.experts = 8;
   moe.top_k = 2;
   moe.ffn_hidden = 512;
