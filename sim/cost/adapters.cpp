@@ -36,18 +36,16 @@ AdapterProducts products_of(const Transformer& model, const Lora& lora, LoraTarg
   return {{n, r / t, matrix.columns}, {n, matrix.rows / t, r}};
 }
 
-constexpr double of_single = 4;  // bytes of an fp32 value
-
 }  // namespace
 
 AdapterTraffic adapter_traffic(AdapterKernels kernels, Bytes element, bool has_dropout) {
-  const double e = element / Bytes{1};
+  const double e = element / Bytes{1}, single = element_size(Precision::fp32) / Bytes{1};
   const bool is_single =
       kernels == AdapterKernels::autocast_fp32 || kernels == AdapterKernels::fp32;
-  const bool casts_input = is_single && e < of_single,
+  const bool casts_input = is_single && e < single,
              casts_products = casts_input && kernels == AdapterKernels::autocast_fp32,
              casts_result = casts_input && kernels == AdapterKernels::fp32;
-  const double a = is_single ? of_single : e, o = casts_products ? e : a,
+  const double a = is_single ? single : e, o = casts_products ? e : a,
                dropped = has_dropout ? 1 : 0;
   const double in =
       (casts_input ? e + a : 0) + dropped * (2 * a + 1) + (casts_products ? a + e : 0);
@@ -103,7 +101,7 @@ double adapter_parameters(const Transformer& model, const Lora& lora, LayerHalf 
 Bytes kept_by_adapters(const Transformer& model, const Lora& lora, LayerHalf half, int tensor,
                        AdapterKernels kernels, Bytes element) {
   const double of_input = adapter_traffic(kernels, element, lora.dropout > 0).kept_in;
-  const Bytes between = kernels == AdapterKernels::fp32 ? Bytes{of_single} : element;
+  const Bytes between = kernels == AdapterKernels::fp32 ? element_size(Precision::fp32) : element;
   Bytes kept{};
   for (const LoraTarget target : targets_of(lora, half)) {
     const double columns = matrix_shape(model, target).columns;

@@ -115,13 +115,13 @@ JsonValue object_member(ObjectReader& reader, std::string_view key) {
 }
 
 void read_schema(ObjectReader& reader) {
-  if (!reader.has("schema"))
-    return reader.problem("schema",
-                          reader.has("parallel") ? "this is a scenario, not a measurement set"
-                                                 : "a measurement set says its schema",
-                          reader.has("parallel")
-                              ? "windtunnel run reads it"
-                              : std::string("add \"schema\": \"") + set_schema + "\"");
+  if (!reader.has("schema")) {
+    if (reader.has("parallel"))
+      return reader.problem("schema", "this is a scenario, not a measurement set",
+                            "windtunnel run reads it");
+    return reader.problem("schema", "a measurement set says its schema",
+                          std::string("add \"schema\": \"") + set_schema + "\"");
+  }
   const std::string schema = reader.required_string("schema");
   if (schema != set_schema)
     reader.problem("schema",

@@ -93,19 +93,15 @@ void read_fp8_recipe(ObjectReader& reader, const Key& key, PlanChoice& choice) {
 }
 
 /// A share of something, from 0 to 1.
-decltype(Key::read) read_share(double Training::*member) {
+template <class Block>
+decltype(Key::read) read_share(double Block::*member) {
   return [=](ObjectReader& reader, const Key& key, PlanChoice& choice) {
-    double& share = choice.training.*member;
+    double& share = detail::block_of<Block>(choice).*member;
     if (reader.has(key.name())) share = reader.optional_number(key.name(), share, 0, 1);
   };
 }
 const char* const share_schema =
     R"([{"type": "number", "minimum": 0, "maximum": 1}, {"type": "null"}])";
-
-/// `training/lora_dropout`
-void read_lora_dropout(ObjectReader& reader, const Key& key, PlanChoice& choice) {
-  choice.training.lora.dropout = reader.optional_number(key.name(), 0, 0, 1);
-}
 
 /// `training/lora_target_modules`: a list of names.
 void read_lora_targets(ObjectReader& reader, const Key& key, PlanChoice& choice) {
@@ -343,7 +339,6 @@ void launch_rank_order(const Plan& plan, int, LaunchArguments& launch) {
 }
 
 constexpr int most_samples = 1'000'000'000;
-constexpr int most_adapter_rank = 65'536;
 constexpr int most_model_chunks = 1'000;
 
 Names<RankOrder> rank_order_names() {
@@ -677,7 +672,7 @@ const std::vector<Key>& key_table() {
        .fallback_words = "0",
        .example = "0.05",
        .also = share_schema,
-       .read = read_lora_dropout},
+       .read = read_share(&Lora::dropout)},
       {.pointer = "/training/frozen_dtype",
        .meaning = "with lora_rank: format of frozen weights: as in the passes, or the layers' "
                   "matrices in four bits (QLoRA)",

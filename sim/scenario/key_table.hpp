@@ -13,6 +13,8 @@
 
 namespace windtunnel {
 
+inline constexpr int most_adapter_rank = 65'536;  ///< of `training/lora_rank`
+
 /// Type and range of a key's value, and where a plan keeps it. A value is an `int` to those who do not ask what it means: the number, 1 for true, the
 /// place of the word in `words`.
 struct KeyValue {

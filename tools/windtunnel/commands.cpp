@@ -17,6 +17,7 @@
 #include "plan/schedule.hpp"
 #include "probe_script.hpp"
 #include "questions/collective.hpp"
+#include "scenario/key_table.hpp"
 #include "simulate/tasks.hpp"
 #include "windtunnel/console.hpp"
 
@@ -124,7 +125,7 @@ void add_new_options(Options options, CommandLine& line) {
   options.value("--platform", line.platform, "PLATFORM",
                 "A name that windtunnel list platforms prints, or a path");
   options.list("--gpus", line.gpus, "N", "How many GPUs train it")->check(between(1, most_gpus));
-  constexpr int most = 1 << 28, most_adapter_rank = 65'536;
+  constexpr int most = 1 << 28;
   options.number("--global-batch", line.global_batch, 1, most,
                  "Samples per iteration (default: about 4 M tokens)");
   options.number("--sequence", line.sequence, 1, most,

@@ -106,6 +106,21 @@ TensorList tensors_of(const CommandLine& line) {
   return line.lists_memory ? TensorList::written : TensorList::left_out;
 }
 
+/// Those of --trace, --rank-traces and --out.
+void add_traces(RunFiles& files, const CommandLine& line, const Scenario& scenario,
+                const Simulation& simulation) {
+  if (!line.rank_traces.empty()) files.add_rank_traces(scenario, simulation);
+  const bool writes_trace = !line.trace.empty() || !line.out.empty();
+  const std::vector<DeviceId> devices =
+      writes_trace ? traced_devices(line, scenario, simulation) : std::vector<DeviceId>{};
+  const auto trace = [&](std::ostream& out) {
+    write_chrome_trace(simulation.timeline, simulation.programs, scenario.plan, simulation.report,
+                       devices, out);
+  };
+  if (!line.trace.empty()) files.add(line.trace, trace);
+  if (!line.out.empty()) files.add(std::filesystem::path(line.out) / "trace.json.gz", trace);
+}
+
 void write_outputs(const CommandLine& line, const Scenario& scenario,
                    const Simulation& simulation) {
   const std::filesystem::path folder = line.out;
@@ -117,16 +132,7 @@ void write_outputs(const CommandLine& line, const Scenario& scenario,
     if (!line.report.empty()) files.add(line.report, page);
     if (!line.out.empty()) files.add(folder / "report.html", page);
   }
-  if (!line.rank_traces.empty()) files.add_rank_traces(scenario, simulation);
-  const bool writes_trace = !line.trace.empty() || !line.out.empty();
-  const std::vector<DeviceId> devices =
-      writes_trace ? traced_devices(line, scenario, simulation) : std::vector<DeviceId>{};
-  const auto trace = [&](std::ostream& out) {
-    write_chrome_trace(simulation.timeline, simulation.programs, scenario.plan, simulation.report,
-                       devices, out);
-  };
-  if (!line.trace.empty()) files.add(line.trace, trace);
-  if (!line.out.empty()) files.add(folder / "trace.json.gz", trace);
+  add_traces(files, line, scenario, simulation);
   files.commit();
 }
 
@@ -154,9 +160,9 @@ ExitCode run_steps(const CommandLine& line) {
   write_outputs(line, {{line.csv, [&] { return steps_csv(series); }},
                        {line.report, [&] { return page_of(steps); }}});
   if (!line.trace.empty() || !line.rank_traces.empty()) {
-    CommandLine traces = line;
-    traces.report.clear();
-    write_outputs(traces, scenario, first_step(scenario, noise, step_options(line)));
+    RunFiles files(line);
+    add_traces(files, line, scenario, first_step(scenario, noise, step_options(line)));
+    files.commit();
   }
   print_result(line, steps);
   return exit;

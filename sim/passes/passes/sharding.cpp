@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "passes/pass.hpp"
 
@@ -44,7 +45,8 @@ std::vector<Operation> driven(const PassContext& in, const Operation& collective
     each.launch = worked * in.launch_slowdown;
     return {each};
   }
-  each.calls = static_cast<std::uint16_t>(std::clamp(std::round(tensors), 1.0, 65535.0));
+  constexpr double most = std::numeric_limits<decltype(each.calls)>::max();
+  each.calls = static_cast<std::uint16_t>(std::clamp(std::round(tensors), 1.0, most));
   return {kernel(Label::host_gather, worked + in.memory_time(collective.payload * 2.0)), each};
 }
 
