@@ -141,6 +141,30 @@ TEST_CASE("a frozen product keeps no input, and every second backward product is
   CHECK(product_flops(passed.linear) == product_flops(work.linear) * (1.0 / 2));
 }
 
+TEST_CASE("next to weights of four bits PEFT's norms, and what passes between layers, are fp32") {
+  AdaptedModel world;
+  const double sbh = 10 * 8;
+  const auto input = [&](AdapterKernels adapters) {
+    return ModelHeld(world.model, world.plan, {}, adapters).attention().at(Kept::input).whole;
+  };
+  CHECK(input(AdapterKernels::autocast_fp32) == Bytes{2 * sbh});
+  world.lora().frozen_type = FrozenType::nf4;
+  CHECK(input(AdapterKernels::autocast_fp32) == Bytes{4 * sbh});
+  CHECK(input(AdapterKernels::by_operation) == Bytes{2 * sbh});
+  // A norm keeps its input, which is its own fp32 copy, and the normalised values: 8 where 2 + 4 is kept of bf16.
+  const auto of_norm = [&](AdapterKernels adapters) {
+    const auto kept = [&](bool keeps) {
+      return ModelHeld(world.model, world.plan, {.keeps_norms = keeps}, adapters)
+          .feed_forward()
+          .at(Kept::tensors)
+          .whole;
+    };
+    return kept(true) - kept(false);
+  };
+  CHECK(of_norm(AdapterKernels::by_operation) == Bytes{(2 + 4 - 2) * sbh});
+  CHECK(of_norm(AdapterKernels::autocast_fp32) == Bytes{(4 + 4 - 4) * sbh});
+}
+
 TEST_CASE("of a model with adapters they alone are trained") {
   AdaptedModel world;
   const SoftwareProfile software;

@@ -30,6 +30,8 @@ Bytes logit_bytes(CrossEntropy kind, Bytes element, int ranks) {
       return single * 2.0;
     case CrossEntropy::plain:
       return single * (ranks > 1 ? 4.0 : 3.0);
+    case CrossEntropy::plain_returned:
+      return element + logit_bytes(CrossEntropy::plain, element, ranks);
     case CrossEntropy::plain_half:
       return element * (ranks > 1 ? 5.0 : 4.0);
     case CrossEntropy::chunked:
@@ -63,10 +65,16 @@ ModelHeld::ModelHeld(const Transformer& model, const Plan& plan, KeptCopies copi
       d_(has_dropout(model) && plan.parallel.zero_stage != 3 ? 1 : 0),
       e_(element_size(plan.training.precision)),
       q_(operand_size(plan.training.precision)),
+      r_(e_),
       keeps_casts_(is_quantized(plan.training.precision) && !plan.training.lora.is_used()),
       n_(1) {
+  const bool is_peft =
+      adapters == AdapterKernels::autocast_fp32 || adapters == AdapterKernels::fp32;
+  if (is_peft && plan.training.lora.frozen_type == FrozenType::nf4) r_ = single;
   if (!plan.training.compile) copies_.keeps_gate = copies_.keeps_norms = true;
-  if (copies_.keeps_norms && model.has_rms_norms()) n_ = 1 + single / e_;
+  n_ = r_ /
+       e_;  // its input; its own fp32 copy where that has another type, and the normalised values
+  if (copies_.keeps_norms && model.has_rms_norms()) n_ = (single + r_) / e_;
 }
 
 void ModelHeld::freeze(Held& held) const {
@@ -144,6 +152,7 @@ Divisible<Bytes> ModelHeld::attention_saved() const {
   const double width = model_.heads_width() / h_;
   const double keys = model_.kv_heads / static_cast<double>(model_.heads) * width;
   const double sums = plan_.parallel.tensor > 1 ? 1 : 0;
+  if (!saves_products()) return {elements(1 + sums), elements(width)};
   return {elements(1 + sums), elements(2 * width + keys)};
 }
 
@@ -153,7 +162,7 @@ Held ModelHeld::attention() const {
   held.parameters = attention_parameters(model_);
   held.matrices = attention_matrices(model_);
   freeze(held, LayerHalf::attention);
-  held.at(Kept::input).whole = elements(1);
+  held.at(Kept::input).whole = r_ * (s_ * b_ * h_);
   held.at(Kept::saved) = attention_saved();
   held.at(Kept::tensors) = attention_tensors();
   if (model_.mla) {
@@ -175,7 +184,7 @@ Held ModelHeld::feed_forward() const {
   held.parameters = feed_forward_parameters(model_);
   held.matrices = feed_forward_matrices(model_);
   freeze(held, LayerHalf::feed_forward);
-  held.at(Kept::saved).divided = elements(f_);
+  if (saves_products()) held.at(Kept::saved).divided = elements(f_);
   held.at(Kept::module_input).whole = elements(normed);
   // Tensors of the inner width: the input of the nonlinearity, its output for the product with the gate, and the last matrix's input.
   const double nonlinear = model_.gated_mlp ? (copies_.keeps_gate ? 3 : 2) : 1;
@@ -218,6 +227,7 @@ Held ModelHeld::experts() const {
     return held;
   }
   held.at(Kept::tensors) = {elements(copies), elements(copies * 3 * f)};
+  if (plan_.parallel.expert > 1) held.at(Kept::saved).whole = elements(2 * copies);
   held.at(Kept::activated).divided = keeps_casts_ ? operands(copies * f) : elements(copies * f);
   if (keeps_casts_)
     held.at(Kept::tensors) = {operands(copies), elements(copies * 2 * f) + operands(copies * f)};

@@ -79,6 +79,8 @@ class ModelHeld {
   /// The router's probabilities of each token for each expert, in fp32.
   Bytes probabilities() const;
   Divisible<Bytes> attention_tensors() const;
+  /// False of nvfp4, whose products torchao gives to torch._scaled_mm, which is not on the list of what is saved.
+  bool saves_products() const { return plan_.training.precision != Precision::nvfp4; }
   /// Kept if operations are recomputed: the layer's input, attention's output, queries and values, and the sum over the tensor group; of
   /// the MLP the first of its products.
   Divisible<Bytes> attention_saved() const;
@@ -90,6 +92,9 @@ class ModelHeld {
   double s_, b_, h_, f_;
   double d_;
   Bytes e_, q_;
+  /// Of an element of what passes from layer to layer: fp32 next to weights of 4 bits under PEFT, whose norms and embedding
+  /// prepare_model_for_kbit_training() in peft/utils/other.py, PEFT 0.13, makes fp32.
+  Bytes r_;
   bool
       keeps_casts_;  ///< inputs of products are kept as operands, for the gradients of weights in a quantised format
   double n_;  ///< elements that a norm keeps of each that it reads

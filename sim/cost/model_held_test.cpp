@@ -138,6 +138,35 @@ TEST_CASE("flash attention with the batch first keeps its output in two orders")
   CHECK(more() == Bytes{});
 }
 
+TEST_CASE("what is saved where operations are recomputed: attention's output and some products") {
+  Transformer model;
+  model.family = "llama";
+  model.hidden = model.ffn_hidden = 64;
+  model.heads = model.kv_heads = 4;
+  model.sequence = 16;
+  model.moe = Transformer::Experts{};
+  model.moe->experts = 8;
+  model.moe->top_k = 2;
+  model.moe->ffn_hidden = 64;
+  Plan plan;
+  plan.training.micro_batch = 1;
+  plan.training.precision = Precision::bf16;
+  const double sbh = 16 * 64;
+  const auto saved = [&](auto part) {
+    return ((ModelHeld(model, plan).*part)().at(Kept::saved).sum()) / Bytes{2 * sbh};
+  };
+  // Layer's input, attention's output, queries and values; the first product of the MLP; nothing of experts that are not exchanged.
+  CHECK(saved(&ModelHeld::attention) == 1 + 1 + 1 + 1);
+  CHECK(saved(&ModelHeld::feed_forward) == 1);
+  CHECK(saved(&ModelHeld::experts) == 0);
+  plan.parallel.expert = 4;
+  CHECK(saved(&ModelHeld::experts) ==
+        2 * 2);  // two copies of each token, on the way there and back
+  plan.training.precision = Precision::nvfp4;
+  CHECK(saved(&ModelHeld::attention) == 1 + 1);
+  CHECK(saved(&ModelHeld::feed_forward) == 0);
+}
+
 TEST_CASE("each kind of loss holds its own copies of the logits") {
   Transformer model;
   model.vocab = 1024;
@@ -155,7 +184,8 @@ TEST_CASE("each kind of loss holds its own copies of the logits") {
   CHECK(of_one(CrossEntropy::vocab_parallel) == 2 + 4);  // logits, exponentials in fp32
   CHECK(of_one(CrossEntropy::vocab_parallel_compiled) == 2 + 4 + 4);
   CHECK(of_one(CrossEntropy::vocab_parallel_copied) == 4 + 4);
-  CHECK(of_one(CrossEntropy::plain) == 4 + 4 + 4);           // log-softmax and two gradients
+  CHECK(of_one(CrossEntropy::plain) == 4 + 4 + 4);  // log-softmax and two gradients
+  CHECK(of_one(CrossEntropy::plain_returned) == 2 + 4 + 4 + 4);
   CHECK(of_one(CrossEntropy::plain_half) == 2 + 2 + 2 + 2);  // the logits too
   CHECK(of_one(CrossEntropy::chunked) == (2 + 2) / 8.0);     // of an eighth of the tokens
   plan.training.compile = false;

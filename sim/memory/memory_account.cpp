@@ -242,6 +242,14 @@ void add_shards(std::vector<HeldTensor>& tensors, const Stage& stage) {
                      unit + std::max(unit, of_edges_alone), 1, of_pool});
 }
 
+/// True if the gradients of all layers' inputs stay until the backward pass ends, the two that pass through a layer among them, and no
+/// input is freed before (SoftwareProfile::reentrant_checkpoints).
+bool keeps_leaves(const Stage& stage) {
+  return stage.software.reentrant_checkpoints && stage.role.layers > 2 &&
+         stage.software.sharded_parameters == ShardedParameters::flat &&
+         stage.plan.training.lora.is_used() && stage.plan.training.recompute == Recompute::full;
+}
+
 /// Backward pass of one layer, and of the head (docs/memory.md, sections 3 and 7):  live = max(work, [last] logits + fixed work), as the
 /// head's backward pass ends before a layer's begins. Where shards are not counted both are (a lower bound). Gradients pass through a stage
 /// without layers too.
@@ -260,8 +268,17 @@ void add_backward(std::vector<HeldTensor>& tensors, const Stage& stage) {
   add_kept(tensors, backward, 1, {Kept::passing, HeldKind::passing, of_layer});
   add_kept(tensors, backward, 1, {Kept::reloaded, HeldKind::reloaded, of_layer});
   if (!is_fully_sharded(stage)) return;
+  if (keeps_leaves(stage))
+    hold(tensors, HeldKind::passing, boundary(stage) * (stage.role.layers - 2),
+         stage.role.layers - 2, of_layer);
   if (counts_shards(stage)) return add_shards(tensors, stage);
   add_kept(tensors, backward, 1, {Kept::gathered, HeldKind::gathered, of_layer});
+}
+
+/// Memory outside the allocator; a GPU alone has no buffers for communication.
+Bytes context_of(const MemoryInputs& inputs, const Device& device) {
+  return inputs.plan->num_ranks() > 1 ? device.context + inputs.software->extra_context
+                                      : device.context;
 }
 
 /// Verdict and total (docs/memory.md, sections 3 and 5):
@@ -270,7 +287,7 @@ void add_backward(std::vector<HeldTensor>& tensors, const Stage& stage) {
 void judge(StageMemory& memory, const MemoryInputs& inputs, const Device& device) {
   const SoftwareProfile& software = *inputs.software;
   const Parallel& parallel = inputs.plan->parallel;
-  memory.context = device.context + software.extra_context;
+  memory.context = context_of(inputs, device);
   memory.usable = device.usable_memory;
   memory.required = software.fragmentation * memory.allocated + memory.context;
   const Bytes wanted = memory.reserved + memory.context;
@@ -431,10 +448,13 @@ std::vector<HeldTensor> tensors_of(const MemoryInputs& inputs, const Stage& stag
                                    const std::vector<HeldTensor>& of_microbatch) {
   std::vector<HeldTensor> tensors =
       state_tensors(stage.plan.training, stage.software, stage.parameters, inputs.reading);
-  // A fully sharded stack drops the gradients of the last step, and makes those of a unit as it scatters them.
-  if (is_fully_sharded(stage) && counts_shards(stage) && stage.plan.microbatches == 1)
+  // A fully sharded stack drops the gradients of the last step, and makes those of a unit as it scatters them. Those that are freed come as
+  // the only backward pass frees activations.
+  if (stage.plan.microbatches == 1)
     for (HeldTensor& tensor : tensors)
-      if (tensor.kind == HeldKind::gradients)
+      if (tensor.kind == HeldKind::gradients &&
+          (is_fully_sharded(stage) ? counts_shards(stage)
+                                   : !tensor.held.has(Moment::first_backward)))
         tensor.held = {Moment::edges,     Moment::step,       Moment::pool_backward,
                        Moment::pool_head, Moment::pool_edges, Moment::pool_step};
   if (stage.plan.parallel.no_sync) keep_whole_gradients(tensors, stage);
@@ -491,7 +511,7 @@ void reserve(StageMemory& memory, const MemoryInputs& inputs, const Stage& stage
   memory.reserved = memory.reserved_in_step = memory.pool;
   // Nothing has been recycled yet in the first step: no slack.
   if (inputs.reading == MemoryReading::first_step) return;
-  const Bytes capacity = device.usable_memory - device.context - software.extra_context;
+  const Bytes capacity = device.usable_memory - context_of(inputs, device);
   const EagerStage eager{
       *inputs.model,
       stage.plan,
@@ -582,9 +602,7 @@ std::vector<HeldTensor> state_tensors(const Training& training, const SoftwarePr
       // Moments of the first step, whose blocks are not used again.
       made_by_step{Moment::step, Moment::pool_backward, Moment::pool_head, Moment::pool_edges,
                    Moment::pool_step};
-  constexpr double half_bytes = 2;  // of an fp16 or bf16 value
-  const double freed =
-      bytes.gradients_freed_each_step ? std::min(bytes.gradients, half_bytes) : 0.0;
+  const double freed = bytes.gradients_freed_each_step ? bytes.gradients : 0.0;
   // The share that stays on the GPU.
   const double here = 1 - training.optimizer_offload;
   std::vector<HeldTensor> tensors;

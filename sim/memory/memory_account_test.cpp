@@ -391,6 +391,26 @@ TEST_CASE("a fully sharded stack holds the unit that computes, the next, and gra
     // In the stream of the gathers: embedding and head, and besides them one layer.
     CHECK(copied.reserved.value() == doctest::Approx(end + 2 * edges + 2 * layer).epsilon(1e-12));
   }
+  SUBCASE("reentrant checkpoints keep the gradients of frozen layers' inputs until the pass ends") {
+    world.plan.training.lora.rank = 8;
+    const StageMemory freed = first_stage(world);
+    world.software.reentrant_checkpoints = true;
+    const auto more = [&](Moment moment) {
+      return (sum_at(first_stage(world).tensors, moment) - sum_at(freed.tensors, moment)).value();
+    };
+    // Of eight layers, two gradients pass through the layer anyway.
+    CHECK(more(Moment::first_backward) == doctest::Approx(6 * 2 * sbh));
+    CHECK(more(Moment::backward) == doctest::Approx(6 * 2 * sbh));
+    CHECK(more(Moment::head) == 0);
+    world.plan.training.lora.rank = 0;  // the hook is of frozen parameters alone
+    CHECK(sum_at(first_stage(world).tensors, Moment::backward).value() ==
+          doctest::Approx(backward).epsilon(1e-12));
+    world.plan.training.lora.rank = 8;
+    world.plan.training.recompute = Recompute::none;
+    const Bytes kept = first_stage(world).allocated;
+    world.software.reentrant_checkpoints = false;
+    CHECK(first_stage(world).allocated == kept);
+  }
   SUBCASE("no layer is gathered ahead where none is asked for, or none is left") {
     world.plan.parallel.zero_prefetch = 0;
     CHECK(sum_at(first_stage(world).tensors, Moment::backward).value() ==
@@ -574,6 +594,21 @@ TEST_CASE("fp16 and bf16 gradients are the same to a stack with half gradients")
 TEST_CASE("fp32 training has no master weights: 4 + 4 + 8") {
   for (Precision precision : {Precision::fp32, Precision::tf32})
     check(state_bytes({.precision = precision}, megatron_lm_2021()), 16, 0);
+}
+
+TEST_CASE("a foreach step holds the roots of all second moments, as wide as these") {
+  Training training;
+  training.precision = Precision::bf16;
+  SoftwareProfile software;
+  software.foreach_step = true;
+  software.states_bf16 = {.weights = 4, .gradients = 4, .optimizer = 8};
+  CHECK(state_bytes(training, software).step_temporary == 4);
+  training.second_moment = MomentType::bf16;
+  CHECK(state_bytes(training, software).step_temporary == 2);
+  training.main_parameters = MainParameters::none;  // no copy of gradients, the roots all the same
+  CHECK(state_bytes(training, software).step_temporary == 2);
+  training.optimizer = Optimizer::sgd;
+  CHECK(state_bytes(training, software).step_temporary == 0);
 }
 
 TEST_CASE("SGD has one moment where Adam has two") {

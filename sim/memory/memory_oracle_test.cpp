@@ -87,6 +87,9 @@ struct ClosedForm {
       case CrossEntropy::plain:
         each = t > 1 && plan.training.loss_parallel ? 16 : 12;
         break;
+      case CrossEntropy::plain_returned:
+        each = e + (t > 1 && plan.training.loss_parallel ? 16 : 12);
+        break;
       case CrossEntropy::plain_half:
         each = (t > 1 && plan.training.loss_parallel ? 5 : 4) * e;
         break;
@@ -171,7 +174,8 @@ World drawn_world(std::mt19937& random) {
   plan.training.cross_entropy =
       one_of(CrossEntropy::in_place, CrossEntropy::fused, CrossEntropy::vocab_parallel,
              CrossEntropy::vocab_parallel_compiled, CrossEntropy::vocab_parallel_copied,
-             CrossEntropy::plain, CrossEntropy::plain_half, CrossEntropy::chunked);
+             CrossEntropy::plain, CrossEntropy::plain_returned, CrossEntropy::plain_half,
+             CrossEntropy::chunked);
   plan.training.loss_parallel = one_of(true, false);
   world.software.fixed_work = Bytes{};
   return world;

@@ -532,6 +532,8 @@ StateBytes state_bytes(const Training& training, const SoftwareProfile& software
   const double unnamed = extra - states.master;
   states = with_main_parameters(states, training);
   states.optimizer = states.master + unnamed + moment_bytes(training);
+  if (software.foreach_step && training.optimizer == Optimizer::adam)
+    states.step_temporary += moment_size(training.second_moment);
   return states;
 }
 

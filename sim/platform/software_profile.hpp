@@ -41,8 +41,7 @@ struct StateBytes {
   double buckets = 0;
   /// Copies of the weights while the step of a sharded optimizer gathers them, each as wide as the weights; the shard is copied once.
   double gathered_copies = 0;
-  bool gradients_freed_each_step =
-      true;  ///< the low-precision gradients do not exist before the first backward
+  bool gradients_freed_each_step = true;  ///< they do not exist before the first backward pass
 };
 
 /// Method by which tokens get to their experts on other GPUs, and back.
@@ -79,6 +78,9 @@ enum class CrossEntropy {
   /// that of the fp32 logits: 12. Cut over a tensor group also a sum: _nll_loss_and_log_softmax_backward in
   /// torch/distributed/tensor/parallel/loss.py, PyTorch 2.6, holds log-softmax, exponentials, grad_input and their sum: 16.
   plain,
+  /// The same of a model that returns its logits with the loss, so that they stay: e + 12. ForCausalLMLoss() in
+  /// transformers/loss/loss_utils.py, Transformers 4.46 to 4.48.
+  plain_returned,
   /// cross_entropy(pred) of PyTorch on logits that are not converted, and stay until the loss is dropped: logits, log-softmax and two gradients, 4e;
   /// over a tensor group the sum too, 5e.
   plain_half,
@@ -99,9 +101,10 @@ enum class ShardedParameters {
 enum class RecomputedUnit {
   modules,  ///< full: layers; selective: attention's core (Korthikanti et al. 2022, section 5)
   /// Operations whose results the backward pass reads, but for those that are saved. Full: nothing is saved. Selective: what attention's
-  /// core, every second matrix product of a layer (in eight bits too: torchao calls torch.mm) and reduce-scatters give. Nothing reads
-  /// what a layer's last product gives, so it is not run again. _apply_ac_to_transformer_block in torchtitan/models/llama3/infra/
-  /// parallelize.py and its _save_list, torchtitan at 820504e (June 2025); PyTorch 2.8's checkpoint() without reentry, compiled.
+  /// core, every second matrix product of a layer (in eight bits too: torchao calls torch.mm), reduce-scatters and exchanges of tokens give;
+  /// no product of experts (torch._grouped_mm), and none in nvfp4 (torch._scaled_mm). Nothing reads what a layer's last product gives, so it
+  /// is not run again. _apply_ac_to_transformer_block in torchtitan/models/llama3/infra/parallelize.py and its _save_list, torchtitan at 820504e
+  /// (June 2025), _op_sac_save_list of models with experts since; PyTorch 2.8's checkpoint() without reentry, compiled.
   operations,
 };
 
@@ -357,6 +360,14 @@ struct SoftwareProfile {
       false;  ///< what a stage sent on is freed, and not kept until its backward pass
   KeptCopies copies;
   ShardedParameters sharded_parameters = ShardedParameters::uncounted;
+  /// Adam's step takes the square root of all second moments at once, in tensors of their own: _multi_tensor_adamw in torch/optim/adamw.py,
+  /// PyTorch 2.0 to 2.5, what a GPU gets unless `fused` is set.
+  bool foreach_step = false;
+  /// Layers are recomputed by checkpoint(use_reentrant=True), which runs a layer again on a copy of its input that is a leaf of the graph. FSDP 1
+  /// ties frozen parameters to the end of that layer by a hook that keeps the leaf's accumulator until the pass ends, and so the input and its
+  /// gradient: _register_post_backward_reshard_only_hook in torch/distributed/fsdp/_runtime_utils.py and register_multi_grad_hook in
+  /// torch/autograd/graph.py, PyTorch 2.4.
+  bool reentrant_checkpoints = false;
   Bytes
       workspaces{};  ///< of libraries, held throughout: cuBLAS has one for each thread that launches
   int gather_buffers = 0;  ///< held throughout for whole sequences that a tensor group gathers
