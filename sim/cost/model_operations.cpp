@@ -554,6 +554,16 @@ std::vector<RecomputedPart> recomputed_parts(const StageCostInputs& in) {
   return parts;
 }
 
+Operation experts_again(const StageCostInputs& in) {
+  return part_again(in, Label::recomputed_experts,
+                    [](const Transformer& model, const LayerShape& shape) {
+                      KernelWork work = experts_forward(model, shape).experts;
+                      // Shared experts come behind the routed ones, whose last product then runs again on the way there.
+                      if (model.moe->shared_ffn_hidden == 0) work.linear.pop_back();
+                      return work;
+                    });
+}
+
 Operation half_again(const StageCostInputs& in, LayerHalf half) {
   const bool is_attention = half == LayerHalf::attention;
   return part_again(in, is_attention ? Label::recomputed_attention : Label::recomputed_feed_forward,

@@ -21,6 +21,8 @@ Operation attention_core(const StageCostInputs& inputs);
 /// Parts of a layer's operations that run again where the plan recomputes modules, in the order of the forward pass.
 std::vector<RecomputedPart> recomputed_parts(const StageCostInputs& in);
 
+/// The kernels of routed experts, forward, as far as a stack runs them again that recomputes operations. The model has experts.
+Operation experts_again(const StageCostInputs& inputs);
 /// A half of a layer, forward, as far as a stack runs it again that recomputes operations.
 Operation half_again(const StageCostInputs& inputs, LayerHalf half);
 

@@ -568,6 +568,7 @@ ChunkOperations operations_at_load(const StageCostInputs& in, const ChunkRole& c
   if (recomputes_operations(*in.plan, *in.software)) {
     context.attention_again = half_again(in, LayerHalf::attention);
     context.feed_forward_again = half_again(in, LayerHalf::feed_forward);
+    if (in.model->moe) context.experts_again = experts_again(in);
   }
   if (in.model->moe)
     context.expert_matrix = static_cast<double>(in.model->hidden) * in.model->moe->ffn_hidden /

@@ -97,8 +97,8 @@ struct PassContext {
   Operation core_backward;            ///< set if sequences are split
   std::vector<RecomputedPart>
       recomputed_parts;  ///< where modules are recomputed, in the order of the forward pass
-  /// The parts of a layer's two halves that RecomputedUnit::operations runs again; attention without its core.
-  Operation attention_again, feed_forward_again;
+  /// What RecomputedUnit::operations runs again of a layer that has the operation: attention without its core, no last products.
+  Operation attention_again, feed_forward_again, experts_again;
   double expert_matrix = 1;         ///< of one matrix of a routed expert, parameters on a rank
   Seconds collective_launch{};      ///< CPU time to launch a tensor collective
   double launch_slowdown = 1;       ///< of the node's CPU

@@ -436,6 +436,24 @@ TEST_CASE("parts of operations run again, and what they give is kept for a layer
   CHECK(world.last.layer[2].time == Seconds{0.25});  // half of the layers have it
 }
 
+TEST_CASE(
+    "where operations are recomputed, experts run again but for the exchanges of their tokens") {
+  World world = world_with_experts({});
+  world.plan.parallel.expert = 2;
+  world.context.bytes.dispatch = world.context.bytes.gradient_dispatch = 8_B;
+  world.software.recomputed_unit = RecomputedUnit::operations;
+  world.context.experts_again = World::kernel(Label::recomputed_experts, 2);
+  std::vector<Operation>& layer = world.chunk.at(Direction::forward).layer;
+  layer[2].held.at(Kept::saved).whole = 5_B;
+  world.layer(Direction::forward);
+  CHECK(kept(world, Kept::tensors) == 5 + 16);  // the exchanged tokens, and what merging keeps
+  CHECK(world.layer(Direction::backward)
+            .starts_with("recomputed attention, recomputed routing, recomputed experts, "));
+  CHECK(kept(world, Kept::tensors) == 3 * 16);
+  CHECK(world.last.layer[1].time == Seconds{2});
+  CHECK(world.last.layer[2].time == Seconds{1});  // half of the layers have it
+}
+
 TEST_CASE("a module that runs again whole keeps what it reads") {
   World world = world_with_experts({RecomputedModule::experts, RecomputedModule::norms});
   world.context.recomputed_parts.erase(world.context.recomputed_parts.begin());

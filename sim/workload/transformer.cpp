@@ -555,7 +555,7 @@ LayerWork layer_again(const Transformer& model, const LayerShape& shape, Recompu
   if (shape.attention == Attention::flash) work.attention.memory_kernels -= core.memory_kernels;
   SeparateProducts products = separate_products(model, again);
   products.feed_forward.pop_back();
-  drop_saved(products);
+  if (shape.precision != Precision::nvfp4) drop_saved(products);
   work.attention.linear = products.attention;
   work.feed_forward.linear = products.feed_forward;
   return work;

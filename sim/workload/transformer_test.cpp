@@ -477,6 +477,9 @@ TEST_CASE("operations that are recomputed are every second product, and never th
   const LayerWork fp8 = layer_again(m, shape, Recompute::selective);
   CHECK(flops(fp8).value() == doctest::Approx(flops(some).value()));
   CHECK(fp8.feed_forward.memory_traffic < layer_forward(m, shape).feed_forward.memory_traffic);
+  // In nvfp4 none is saved.
+  shape.precision = Precision::nvfp4;
+  CHECK(flops(layer_again(m, shape, Recompute::selective)).value() == doctest::Approx(all - out));
 }
 
 }  // namespace

@@ -121,11 +121,11 @@ std::vector<Operation> whole_layer(std::vector<Operation>& forward) {
   return again;
 }
 
-/// A half of a layer that is run again in part, which holds all that it held forward.
-Operation part_again(const Operation& half, Operation part) {
-  part.held = half.held;
+/// `part` of an operation again, timed for a layer that has it; it holds all that the operation held forward.
+Operation part_again(const Operation& operation, Operation part) {
+  scale(part, operation.share);
+  part.held = operation.held;
   part.held.parameters = {};
-  part.share = half.share;
   return part;
 }
 
@@ -147,15 +147,35 @@ std::vector<Operation> layer_without_output(std::vector<Operation>& forward,
   return again;
 }
 
-/// Both halves but for what is saved, with the gathers of their inputs. Of a layer with experts only the attention half [limit].
+/// What runs again of an operation if single ones are recomputed; none of a collective, nor of what merges the experts' outputs.
+std::optional<Operation> again_around_saved(const Operation& operation, const PassContext& in) {
+  switch (operation.label) {
+    case Label::attention:
+      return part_again(operation, in.attention_again);
+    case Label::feed_forward:
+      return part_again(operation, in.feed_forward_again);
+    case Label::experts:
+      return part_again(operation, in.experts_again);
+    case Label::routing:
+    case Label::shared_experts: {
+      Operation whole = operation;
+      whole.label = recomputed(operation.label);
+      whole.held.parameters = {};
+      return whole;
+    }
+    default:
+      return std::nullopt;
+  }
+}
+
+/// The layer but for what is saved, with the gathers of its halves' inputs. Exchanges of tokens are saved.
 std::vector<Operation> layer_around_saved(std::vector<Operation>& forward, const PassContext& in) {
   std::vector<Operation> again;
   bool behind_attention = false;
   for (Operation& operation : forward) {
-    if (operation.label == Label::attention || operation.label == Label::feed_forward) {
+    if (std::optional<Operation> part = again_around_saved(operation, in)) {
       behind_attention = operation.label == Label::attention;
-      again.push_back(
-          part_again(operation, behind_attention ? in.attention_again : in.feed_forward_again));
+      again.push_back(*std::move(part));
       operation.held.at(Kept::tensors) = operation.held.at(Kept::saved);
     } else if (operation.label == Label::gather_activation ||
                (operation.label == Label::reduce_activation && behind_attention)) {
