@@ -57,7 +57,9 @@ PassBytes pass_bytes(const StageCostInputs& in) {
   bytes.gradient = gradient;
   const double adapters = layer_adapter_parameters(*in.model, *in.plan);
   bytes.layer_parameters = weight * layer + element_size(in.plan->training.precision) * adapters;
-  bytes.layer_gradients = gradient * (in.plan->training.lora.is_used() ? adapters : layer);
+  const bool reduces_layer =
+      !in.plan->training.lora.is_used() || reduces_frozen(*in.plan, *in.software);
+  bytes.layer_gradients = gradient * ((reduces_layer ? layer : 0) + adapters);
   bytes.key_values = key_value_size(*in.model, shape);
   bytes.attended = attended_size(*in.model, shape);
   if (in.model->moe) add_exchanges(in, bytes);

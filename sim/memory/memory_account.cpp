@@ -435,7 +435,12 @@ void keep_whole_gradients(std::vector<HeldTensor>& tensors, const Stage& stage) 
   const Bytes each = stage.software.sharded_parameters == ShardedParameters::flat
                          ? element_size(training.precision)
                          : element_size(training.gradient_type);
-  const double parameters = stage.parameters.trained();
+  const double parameters =
+      reduces_frozen(stage.plan, stage.software)
+          ? count_parameters(
+                {{}, stage.operations.at(Direction::forward).layer, {}, stage.role.layers})
+                .all
+          : stage.parameters.trained();
   hold(tensors, HeldKind::gradients, each * parameters, parameters,
        {Moment::backward, Moment::head, Moment::edges, Moment::pool_backward, Moment::pool_head,
         Moment::pool_edges});

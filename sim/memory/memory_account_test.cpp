@@ -411,6 +411,20 @@ TEST_CASE("a fully sharded stack holds the unit that computes, the next, and gra
     world.software.reentrant_checkpoints = false;
     CHECK(first_stage(world).allocated == kept);
   }
+  SUBCASE("one flat parameter of adapters and frozen weights has gradients of both") {
+    world.plan.training.lora.rank = 8;
+    world.plan.parallel.no_sync = true;
+    const StageMemory apart = first_stage(world);
+    world.software.flattens_adapters = true;
+    const StageMemory flat = first_stage(world);
+    const auto more = [&](Moment moment) {
+      return (sum_at(flat.tensors, moment) - sum_at(apart.tensors, moment)).value();
+    };
+    CHECK(more(Moment::head) == doctest::Approx(8 * 2 * layer));  // not those of embedding and head
+    // The layer's own, and those of the layer before in fp32.
+    CHECK(more(Moment::backward) == doctest::Approx(8 * 2 * layer + (2 + 4) * layer));
+    CHECK(more(Moment::step) == 0);
+  }
   SUBCASE("no layer is gathered ahead where none is asked for, or none is left") {
     world.plan.parallel.zero_prefetch = 0;
     CHECK(sum_at(first_stage(world).tensors, Moment::backward).value() ==

@@ -537,6 +537,11 @@ StateBytes state_bytes(const Training& training, const SoftwareProfile& software
   return states;
 }
 
+bool reduces_frozen(const Plan& plan, const SoftwareProfile& software) {
+  return software.flattens_adapters && plan.training.lora.is_used() &&
+         plan.parallel.zero_stage == 3;
+}
+
 double step_bytes(const Training& training, const SoftwareProfile& software) {
   Training usual = training;
   usual.optimizer = Optimizer::adam;

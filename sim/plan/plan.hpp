@@ -472,6 +472,9 @@ int gradient_buckets(const Plan& plan, StageId stage);
 /// those of a parameter that Adam steps.
 StateBytes state_bytes(const Training& training, const SoftwareProfile& software);
 
+/// True if gradients of a layer's frozen weights are made and reduced with those of its adapters (SoftwareProfile::flattens_adapters).
+bool reduces_frozen(const Plan& plan, const SoftwareProfile& software);
+
 /// Bytes of all moments that one parameter has: Adam two, SGD one; under Muon a parameter that Adam steps, or one of a weight matrix.
 double moment_bytes(const Training& training);
 double matrix_moment_bytes(const Training& training);

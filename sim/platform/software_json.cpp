@@ -291,6 +291,7 @@ void read_memory(ObjectReader reader, Stack& stack) {
   given(reader, "sharded_parameters", stack.sharded_parameters);
   given(reader, "foreach_step", stack.foreach_step);
   given(reader, "reentrant_checkpoints", stack.reentrant_checkpoints);
+  given(reader, "flattens_adapters", stack.flattens_adapters);
   given(reader, "workspaces", stack.workspaces);
   given(reader, "gather_buffers", stack.gather_buffers, 0, 100);
   given(reader, "waiting_collectives", stack.waiting_collectives, 0, 10'000);

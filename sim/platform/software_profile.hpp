@@ -368,6 +368,10 @@ struct SoftwareProfile {
   /// gradient: _register_post_backward_reshard_only_hook in torch/distributed/fsdp/_runtime_utils.py and register_multi_grad_hook in
   /// torch/autograd/graph.py, PyTorch 2.4.
   bool reentrant_checkpoints = false;
+  /// Adapters are in FSDP 1's unit of their layer, so that one flat parameter has them and the frozen weights, and gradients of all of it are
+  /// made and scattered: FSDPStrategy(auto_wrap_policy={Block}) in litgpt/finetune/lora.py and FlatParamHandle in
+  /// torch/distributed/fsdp/_flat_param.py, PyTorch 2.4. PEFT's policy for Transformers gives them units of their own.
+  bool flattens_adapters = false;
   Bytes
       workspaces{};  ///< of libraries, held throughout: cuBLAS has one for each thread that launches
   int gather_buffers = 0;  ///< held throughout for whole sequences that a tensor group gathers

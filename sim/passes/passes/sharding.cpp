@@ -142,9 +142,10 @@ void hold_gathered(ChunkOperations& chunk, const PassContext& in) {
     held.at(Kept::unit).whole = unit;
     held.at(Kept::gathered).whole = unit * (reshards ? 1 : in.chunk.layers);
     held.at(is_counted ? Kept::prefetched : Kept::gathered).whole += unit * ahead;
-    held.at(Kept::weight_gradient).whole = element * layer.trained();
+    const double reduced = reduces_frozen(*in.plan, *in.software) ? layer.all : layer.trained();
+    held.at(Kept::weight_gradient).whole = element * reduced;
     if (is_counted && in.plan->parallel.can_scatter_in_passes())
-      held.at(Kept::reduced).whole = summed * layer.trained();
+      held.at(Kept::reduced).whole = summed * reduced;
   }
   if (backward.before.empty() && backward.after.empty()) return;
   Held& held = (backward.before.empty() ? backward.after.back() : backward.before.front()).held;
