@@ -264,9 +264,13 @@ void read_layer_traffic(ObjectReader reader, const std::string& key, LayerTraffi
   defaulted(reader, "forward_hidden", traffic.forward.hidden, 0, most_factor);
   defaulted(reader, "forward_split", traffic.forward.split, 0, most_factor);
   defaulted(reader, "forward_scores", traffic.forward.scores, 0, most_factor);
+  given(reader, "forward_heads", traffic.forward.heads, 0, most_factor);
+  given(reader, "forward_latent_heads", traffic.forward.latent_heads, 0, most_factor);
   defaulted(reader, "backward_hidden", traffic.backward.hidden, 0, most_factor);
   defaulted(reader, "backward_split", traffic.backward.split, 0, most_factor);
   defaulted(reader, "backward_scores", traffic.backward.scores, 0, most_factor);
+  given(reader, "backward_heads", traffic.backward.heads, 0, most_factor);
+  given(reader, "backward_latent_heads", traffic.backward.latent_heads, 0, most_factor);
   defaulted(reader, "forward_kernels", traffic.forward.kernels, 0, most_launches);
   defaulted(reader, "backward_kernels", traffic.backward.kernels, 0, most_launches);
   end_object(reader, key + "/", stack.sources);

@@ -465,6 +465,15 @@ void add_query_key_norms(KernelWork& work, const Transformer& model, const Layer
   work.memory_kernels += 2;
 }
 
+/// Rotation and copies of queries and keys. Latent attention has keys for every head.
+Bytes head_traffic(const Transformer& model, const LayerShape& shape,
+                   const LayerTraffic::Pass& traffic) {
+  const double each = model.mla ? traffic.latent_heads : traffic.heads,
+               heads = model.heads + (model.mla ? model.heads : model.kv_heads);
+  return Bytes{each * tokens(model, shape) * heads * model.key_width() / shape.tensor} *
+         element_scale(shape);
+}
+
 /// `norms` more than the one before a half that LayerTraffic counts, or fewer where the halves of a layer share theirs. A norm is one
 /// kernel forward, two backward.
 void add_norms(KernelWork& half, const Transformer& model, const LayerShape& shape, int norms,
@@ -487,6 +496,7 @@ LayerWork layer_without_core(const Transformer& model, const LayerShape& shape, 
   attention.memory_traffic += token_traffic(model, shape, attention_hidden_share * traffic.hidden,
                                             attention_split_share * traffic.split, 0);
   attention.memory_kernels = kernels + (merges ? attention.memory_kernels : 0);
+  attention.memory_traffic += head_traffic(model, shape, traffic);
   add_query_key_norms(attention, model, shape, backward);
   KernelWork& feed_forward = work.feed_forward;
   feed_forward.linear = feed_forward_products(model, shape);

@@ -286,7 +286,9 @@ struct KernelWork {
 struct LayerTraffic {
   struct Pass {
     double hidden = 0, split = 0, scores = 0;
-    int kernels = 0;  ///< that carry it; more where few are fused
+    int kernels = 0;   ///< that carry it; more where few are fused
+    double heads = 0,  ///< of each value of queries and keys, between their products and attention
+        latent_heads = 0;  ///< the same of latent attention
   };
   Pass forward{22, 20, 9, 9}, backward{46, 60, 11, 18};
 };

@@ -323,6 +323,24 @@ TEST_CASE("a stack may count the kernels of a layer itself") {
   CHECK(whole(layer_backward(m, eager)).memory_kernels == 31);
 }
 
+TEST_CASE("what turns queries and keys moves bytes for each of their values") {
+  Transformer m = model("llama", 2, 1024, 16, 1024, 50257);
+  m.kv_heads = 4;
+  m.given_head_size = 128;
+  LayerShape shape{.microbatch = 4, .tensor = 2, .attention = Attention::flash};
+  const auto moved = [&](const LayerShape& of) {
+    return whole(layer_forward(m, of)).memory_traffic.value();
+  };
+  LayerShape turned = shape;
+  turned.traffic.forward.heads = 18;
+  turned.traffic.forward.latent_heads = 8;
+  CHECK(moved(turned) - moved(shape) == 18.0 * 4096 * (16 + 4) * 128 / 2);
+  // Latent attention has a key for every head, here of 96 + 32 values.
+  m.mla = Transformer::LatentAttention{
+      .query_rank = 24, .key_value_rank = 16, .key_size = 96, .rope_size = 32, .value_size = 64};
+  CHECK(moved(turned) - moved(shape) == 8.0 * 4096 * (16 + 16) * 128 / 2);
+}
+
 TEST_CASE("kernels that are not fused move the mask, the bias and the residual on their own") {
   const Transformer m = model("gpt", 2, 1024, 16, 1024, 50257);
   const LayerShape fused{.microbatch = 4, .tensor = 2};
