@@ -182,7 +182,9 @@ TEST_CASE("the files that the interface promises are there") {
         std::set<std::string>{"a100-pcie", "a100-sxm-40gb", "a100-sxm-80gb", "b200", "b300",
                               "gb200", "gb300", "h100-96gb-500w", "h100-sxm-80gb", "h200-sxm",
                               "t4-16gb", "v100-sxm2-16gb", "v100-sxm2-32gb", "v100-sxm3-32gb"});
-  CHECK(names_in("platforms/software") == std::set<std::string>{"megatron-lm-2020",
+  CHECK(names_in("platforms/software") == std::set<std::string>{"automodel-2025",
+                                                                "automodel-2026",
+                                                                "megatron-lm-2020",
                                                                 "megatron-lm-2021",
                                                                 "megatron-lm-2022",
                                                                 "megatron-deepspeed-2021",

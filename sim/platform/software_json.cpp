@@ -261,18 +261,16 @@ void read_communication(ObjectReader& reader, Stack& stack) {
 
 void read_layer_traffic(ObjectReader reader, const std::string& key, LayerTraffic& traffic,
                         Stack& stack) {
-  defaulted(reader, "forward_hidden", traffic.forward.hidden, 0, most_factor);
-  defaulted(reader, "forward_split", traffic.forward.split, 0, most_factor);
-  defaulted(reader, "forward_scores", traffic.forward.scores, 0, most_factor);
-  given(reader, "forward_heads", traffic.forward.heads, 0, most_factor);
-  given(reader, "forward_latent_heads", traffic.forward.latent_heads, 0, most_factor);
-  defaulted(reader, "backward_hidden", traffic.backward.hidden, 0, most_factor);
-  defaulted(reader, "backward_split", traffic.backward.split, 0, most_factor);
-  defaulted(reader, "backward_scores", traffic.backward.scores, 0, most_factor);
-  given(reader, "backward_heads", traffic.backward.heads, 0, most_factor);
-  given(reader, "backward_latent_heads", traffic.backward.latent_heads, 0, most_factor);
-  defaulted(reader, "forward_kernels", traffic.forward.kernels, 0, most_launches);
-  defaulted(reader, "backward_kernels", traffic.backward.kernels, 0, most_launches);
+  const auto read = [&reader](const std::string& pass, LayerTraffic::Pass& of) {
+    defaulted(reader, pass + "_hidden", of.hidden, 0, most_factor);
+    defaulted(reader, pass + "_split", of.split, 0, most_factor);
+    defaulted(reader, pass + "_scores", of.scores, 0, most_factor);
+    given(reader, pass + "_heads", of.heads, 0, most_factor);
+    given(reader, pass + "_latent_heads", of.latent_heads, 0, most_factor);
+    defaulted(reader, pass + "_kernels", of.kernels, 0, most_launches);
+  };
+  read("forward", traffic.forward);
+  read("backward", traffic.backward);
   end_object(reader, key + "/", stack.sources);
 }
 

@@ -456,22 +456,19 @@ namespace {
 constexpr double two_bytes = 2;
 double norm_passes(bool backward) { return backward ? 3 : 2; }
 
-void add_query_key_norms(KernelWork& work, const Transformer& model, const LayerShape& shape,
-                         bool backward) {
+/// Rotation, copies and norms. Latent attention has keys for every head.
+void add_query_key_work(KernelWork& work, const Transformer& model, const LayerShape& shape,
+                        bool backward) {
+  const LayerTraffic::Pass& traffic = traffic_of(shape, backward);
+  const double each = model.mla ? 2 * traffic.latent_heads * model.heads
+                                : traffic.heads * (model.heads + model.kv_heads);
+  work.memory_traffic +=
+      Bytes{each * tokens(model, shape) * model.key_width() / shape.tensor} * element_scale(shape);
   if (model.qk_norm == QueryKeyNorm::none) return;
   const double width = (model.heads + model.kv_heads) * static_cast<double>(model.head_size());
   work.memory_traffic += element_size(shape.precision) *
                          (norm_passes(backward) * tokens(model, shape) * width / shape.tensor);
   work.memory_kernels += 2;
-}
-
-/// Rotation and copies of queries and keys. Latent attention has keys for every head.
-Bytes head_traffic(const Transformer& model, const LayerShape& shape,
-                   const LayerTraffic::Pass& traffic) {
-  const double each = model.mla ? traffic.latent_heads : traffic.heads,
-               heads = model.heads + (model.mla ? model.heads : model.kv_heads);
-  return Bytes{each * tokens(model, shape) * heads * model.key_width() / shape.tensor} *
-         element_scale(shape);
 }
 
 /// `norms` more than the one before a half that LayerTraffic counts, or fewer where the halves of a layer share theirs. A norm is one
@@ -496,8 +493,7 @@ LayerWork layer_without_core(const Transformer& model, const LayerShape& shape, 
   attention.memory_traffic += token_traffic(model, shape, attention_hidden_share * traffic.hidden,
                                             attention_split_share * traffic.split, 0);
   attention.memory_kernels = kernels + (merges ? attention.memory_kernels : 0);
-  attention.memory_traffic += head_traffic(model, shape, traffic);
-  add_query_key_norms(attention, model, shape, backward);
+  add_query_key_work(attention, model, shape, backward);
   KernelWork& feed_forward = work.feed_forward;
   feed_forward.linear = feed_forward_products(model, shape);
   feed_forward.memory_traffic =
