@@ -634,6 +634,52 @@ TEST_CASE("gathers asked for behind scatters hide forward, and backward nothing 
         doctest::Approx((4 + 4) * gather + edges).epsilon(1e-9));
 }
 
+/// The end of the last scatter of a backward pass, as _runtime_utils.py of PyTorch 2.1 issues it with BACKWARD_PRE and limit_all_gathers.
+/// ProcessGroupNCCL runs the collectives of a group one after another, as they were issued.
+double backward_of_fsdp1(int layers, double layer, double gather, double scatter) {
+  std::vector<double> computed(static_cast<std::size_t>(layers) + 3, 0), gathered = computed;
+  double collectives = 0;
+  const auto issue = [&](double not_before, double time) {
+    return collectives = std::max(collectives, not_before) + time;
+  };
+  for (auto i = static_cast<std::size_t>(layers); i-- > 0;) {
+    const auto unshard = [&](std::size_t of) {  // the older of two events in _FreeEventQueue
+      gathered[of] = issue(computed[of + 3], gather);
+    };
+    if (i + 1 == static_cast<std::size_t>(layers)) unshard(i);  // _pre_backward_hook
+    if (i > 0) unshard(i - 1);                                  // its _prefetch_handle
+    computed[i] = std::max(gathered[i], computed[i + 1]) + layer;
+    issue(computed[i], scatter);  // _post_backward_hook
+  }
+  return collectives;
+}
+
+TEST_CASE("a backward pass takes as long as PyTorch's order of gathers and scatters") {
+  for (const BytesPerSecond bandwidth : {10_GBps, 15_GBps, 25_GBps, 100_GBps}) {
+    World world = sharded_world(6, bandwidth);
+    let_collectives_take(world, 0);
+    const double gather = layer_gather(bandwidth), edges = edges_gather(world, bandwidth),
+                 layer = 2 * layer_flops / 1e14;
+    CHECK(
+        world.cost(0).chunks[0].backward.duration.value() ==
+        doctest::Approx(head_flops * 2 / 1e14 + backward_of_fsdp1(6, layer, gather, gather) + edges)
+            .epsilon(1e-9));
+  }
+}
+
+TEST_CASE("gradients of flat parameters are put together, cast and divided") {
+  World world = sharded_world(4, 100_GBps);
+  world.node.device.memory_bandwidth = 1000_GBps;
+  world.plan.training.gradient_type = GradientType::fp32;
+  const double parameters = 4 * 12 * 1024.0 * 1024 + embedding_parameters(world.model, 1).sum() +
+                            head_parameters(world.model, 1, HeadPlace::with_embedding).sum();
+  const auto backward = [&world] { return world.cost(0).chunks[0].backward.duration.value(); };
+  const double before = backward();
+  world.software.flat_parameters = true;
+  // Put together 2 + 2 bytes, cast 2 + 4, divided 4 + 4.
+  CHECK(backward() - before == doctest::Approx(18 * parameters / 1e12).epsilon(1e-6));
+}
+
 TEST_CASE("a stack's own share of the multiprocessors stands in for the device's") {
   World world = sharded_world(4, 100_GBps);
   let_collectives_take(world, 0.25);

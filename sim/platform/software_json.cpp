@@ -243,6 +243,7 @@ void read_communication(ObjectReader& reader, Stack& stack) {
             stack.overlap_backward_tensor_collectives);
   given(reader, "copies_tensor_collectives", stack.copies_tensor_collectives);
   given(reader, "gathers_behind_scatters", stack.gathers_behind_scatters);
+  given(reader, "flat_parameters", stack.flat_parameters);
   given(reader, "gathers_by_pat", stack.gathers_by_pat);
   given(reader, "exposed_gather_factor", stack.exposed_gather_factor, 0, most_factor);
   given(reader, "fp8_tensor_gathers", stack.fp8_tensor_gathers);

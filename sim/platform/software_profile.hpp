@@ -199,6 +199,10 @@ struct SoftwareProfile {
   /// Sharded parameters of the next layer are gathered behind the scatter of this one's gradients, on the one stream of their
   /// communicator, so that backward neither hides: BackwardPrefetch.BACKWARD_POST in torch/distributed/fsdp/api.py, PyTorch 2.1.
   bool gathers_behind_scatters = false;
+  /// A unit's parameters are one tensor. Backward, kernels put its gradients together, cast them to the type in which they are summed, and
+  /// divide them: torch.split in _get_unflat_views_unaligned (_flat_param.py), _post_backward_hook and _div_if_needed (_runtime_utils.py) in
+  /// torch/distributed/fsdp, PyTorch 2.1.
+  bool flat_parameters = false;
   /// Gathers and scatters with one GPU a node may go by PAT: NCCL 2.23 and later.
   bool gathers_by_pat = false;
   /// Share of the multiprocessors that its collectives of sharded training take from kernels, in place of the device's.

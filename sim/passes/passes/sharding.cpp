@@ -101,6 +101,15 @@ void share_states(ChunkOperations& chunk, const Parallel& parallel) {
   });
 }
 
+/// Gradients of flat parameters before their scatter: put together and, if summed in another type, cast, both read and written; then
+/// divided in place.
+void flatten_gradients(std::vector<Operation>& to, const PassContext& in, Bytes gradients) {
+  if (!in.software->flat_parameters) return;
+  const double put = 2 * (element_size(in.plan->training.precision) / in.bytes.gradient),
+               cast = put == 2 ? 0 : put / 2 + 1, divided = 2;
+  to.push_back(kernel(Label::weight_gradients, in.memory_time(gradients * (put + cast + divided))));
+}
+
 /// Parameters of embedding and head.
 ParameterCounts edge_parameters(const PassOperations& forward) {
   return count_parameters({forward.before, {}, forward.after});
@@ -204,6 +213,7 @@ void shard_parameters(ChunkOperations& chunk, const PassContext& in) {
     if (gathers_again(in)) gather_layers(backward, in, before, layer.experts);
     const auto scatter = [&in](std::vector<Operation>& to, const Operation& operation,
                                double tensors, int ranks) {
+      flatten_gradients(to, in, operation.payload);
       const std::vector<Operation> scattered = driven(in, operation, tensors, ranks);
       to.insert(to.end(), scattered.begin(), scattered.end());
     };
