@@ -108,9 +108,11 @@ ObjectReader::ObjectReader(JsonValue& value, std::string pointer, Problems& prob
     members.reserve(members.size() + 2 * max_defaults);
 }
 
-bool ObjectReader::has(std::string_view key) const {
-  const JsonValue* member = value_->find(key);
-  return member != nullptr && !member->is_null();
+bool ObjectReader::has(std::string_view key) { return take(key) != nullptr; }
+
+JsonValue* ObjectReader::written(std::string_view key) const {
+  JsonValue* member = value_->find(key);
+  return member == nullptr || member->is_null() ? nullptr : member;
 }
 
 int ObjectReader::required_int(std::string_view key, std::int64_t min, std::int64_t max) {
@@ -224,7 +226,7 @@ std::size_t ObjectReader::choose(std::string_view key, const std::vector<std::st
 
 JsonValue* ObjectReader::take(std::string_view key) {
   if (std::find(known_.begin(), known_.end(), key) == known_.end()) known_.emplace_back(key);
-  return has(key) ? value_->find(key) : nullptr;
+  return written(key);
 }
 
 JsonValue* ObjectReader::require(std::string_view key, const std::string& wanted) {
@@ -271,7 +273,7 @@ void ObjectReader::set_default(std::string_view key, JsonValue::Content content)
 }
 
 void ObjectReader::problem(std::string_view key, std::string message, std::string suggestion) {
-  const JsonValue* member = has(key) ? value_->find(key) : nullptr;
+  const JsonValue* member = written(key);
   std::string pointer = key.empty() ? pointer_ : pointer_join(pointer_, key);
   if (member != nullptr)
     report_value(origin_of(*member), pointer, std::move(message), std::move(suggestion));

@@ -189,6 +189,13 @@ TEST_CASE("where one number alone will do it is what to write") {
         "missing key \"c\" at /plan (add \"c\": 1)");
 }
 
+TEST_CASE("a key that was asked for is known, null or not") {
+  Read read(R"({"share": null, "shore": null})");
+  CHECK_FALSE(read.reader.has("share"));
+  read.reader.reject_unknown_keys();
+  CHECK(read.complaints() == "unknown key \"shore\" at /plan (did you mean \"share\"?)");
+}
+
 TEST_CASE("a missing key says what to add and null counts as missing") {
   Read read("\n {\"n\": null}");
   read.reader.required_int("n", 1, 8);

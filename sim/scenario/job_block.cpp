@@ -27,14 +27,10 @@ void read_length(ObjectReader& reader, JobBlock& job) {
                    has_tokens ? "tokens and steps both say how long the job is"
                               : "neither tokens nor steps say how long the job is",
                    has_tokens ? "write one of them" : "write \"tokens\": 2e12");
-    reader.take("tokens");
-    reader.take("steps");
     return;
   }
   if (has_tokens) job.tokens = reader.required_number("tokens", 1, most_tokens);
   if (has_steps) job.steps = static_cast<int>(reader.required_int("steps", 1, most_steps));
-  reader.take("tokens");
-  reader.take("steps");
 }
 
 /// An object of the block, all keys of which `read` asks for.

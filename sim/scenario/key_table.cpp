@@ -974,7 +974,8 @@ void read_keys(ObjectReader& reader, PlanChoice& choice, const SoftwareProfile& 
 void reject_misplaced_keys(ObjectReader& reader) {
   const std::string block = reader.pointer() + "/";
   const auto check = [&](const std::string& pointer, const std::string& name) {
-    if (pointer == block + name || !reader.has(name)) return;
+    const JsonValue* const written = reader.value().find(name);
+    if (pointer == block + name || written == nullptr || written->is_null()) return;
     reader.take(name);
     reader.problem(name, "unknown key \"" + name + "\"", "did you mean " + pointer + "?");
   };

@@ -19,7 +19,6 @@ constexpr AmountRange stall_range{"1 us", "1 h"};
 /// The sources of the numbers in this object, where it names any.
 void end_part(ObjectReader& reader, const std::string& prefix, Sources& sources) {
   if (reader.has("source")) sources.merge(read_sources(reader, prefix));
-  reader.take("source");
   reader.reject_unknown_keys();
 }
 

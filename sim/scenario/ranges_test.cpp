@@ -5,6 +5,7 @@
 #include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -41,6 +42,8 @@ class NumberKeys {
   const std::vector<NumberKey>& keys() const { return keys_; }
   /// Keys without a range.
   const std::vector<std::string>& unbounded() const { return unbounded_; }
+  /// Every key, whatever it holds.
+  const std::set<std::string>& all() const { return all_; }
 
  private:
   void walk(const Json& node, const std::string& pointer, Json range) {
@@ -54,8 +57,10 @@ class NumberKeys {
       if (node.contains(choices))
         for (const Json& choice : node[choices]) walk(choice, pointer, range);
     if (node.contains("properties"))
-      for (const auto& [key, value] : node["properties"].items())
+      for (const auto& [key, value] : node["properties"].items()) {
+        all_.insert(pointer + "/" + key);
         walk(value, pointer + "/" + key, {});
+      }
     if (node.contains("items")) walk(node["items"], pointer + "/0", {});
     add_number(node, pointer);
     // A kind of amount: bytes, seconds, data_rate, flop_rate.
@@ -98,6 +103,7 @@ class NumberKeys {
   Json schema_;
   std::vector<NumberKey> keys_;
   std::vector<std::string> unbounded_;
+  std::set<std::string> all_;
 };
 
 Json parsed(const char* text) { return Json::parse(text); }
@@ -133,7 +139,8 @@ std::vector<Json> scenarios() {
         R"({"kind": "rails", "nodes_per_group": 2})",
         R"({"kind": "torus", "dimensions": [2, 2], "link_rate": "100 Gbps"})",
         R"({"kind": "dragonfly", "nodes_per_router": 1, "routers_per_group": 2, "global_links": 1,
-            "groups": 3, "local_rate": "100 Gbps", "global_rate": "100 Gbps"})"}) {
+            "groups": 3, "local_rate": "100 Gbps", "global_rate": "100 Gbps"})",
+        R"({"kind": "edge_list", "links": [["node0 nic0", "node1 nic0", "100 Gbps"]]})"}) {
     Json& changed = all.emplace_back(plain)["platform"]["fabric"];
     changed.erase("nodes_per_leaf");
     changed.erase("oversubscription");
@@ -153,35 +160,46 @@ std::vector<Json> scenarios() {
   return all;
 }
 
-/// The reader's complaints about the size of the value at `pointer`.
-std::vector<std::string> complaints(const Json& scenario, const std::string& pointer) {
+std::vector<Problem> problems_of(const Json& scenario) {
   Problems problems;
   JsonValue value = parse_json(
       std::make_shared<const SourceText>(SourceText{"test.json", scenario.dump()}), problems);
   REQUIRE(problems.empty());
-  std::vector<std::string> texts;
   try {
     read_scenario(std::move(value), corpus() / "good", test_library());
   } catch (const InputError& error) {
-    for (const Problem& problem : error.problems()) {
-      const bool is_of_size = problem.message.find("too small") != std::string::npos ||
-                              problem.message.find("too large") != std::string::npos ||
-                              problem.message.find("is negative") != std::string::npos ||
-                              problem.message.find("beyond the range") != std::string::npos;
-      if (is_of_size && problem.pointer == pointer) texts.push_back(problem.message);
-    }
+    return error.problems();
+  }
+  return {};
+}
+
+/// The reader's complaints about the size of the value at `pointer`.
+std::vector<std::string> complaints(const Json& scenario, const std::string& pointer) {
+  std::vector<std::string> texts;
+  for (const Problem& problem : problems_of(scenario)) {
+    const bool is_of_size = problem.message.find("too small") != std::string::npos ||
+                            problem.message.find("too large") != std::string::npos ||
+                            problem.message.find("is negative") != std::string::npos ||
+                            problem.message.find("beyond the range") != std::string::npos;
+    if (is_of_size && problem.pointer == pointer) texts.push_back(problem.message);
   }
   return texts;
+}
+
+/// False where an object around `place` is a text or a number.
+bool has_place_for(const Json& scenario, const Json::json_pointer& place) {
+  for (Json::json_pointer holder = place.parent_pointer(); !holder.empty();
+       holder = holder.parent_pointer())
+    if (scenario.contains(holder) && !scenario[holder].is_structured() &&
+        !scenario[holder].is_null())
+      return false;
+  return true;
 }
 
 /// Why the key's range is not the reader's in this scenario; empty when it is.
 std::string why_not(const Json& scenario, const NumberKey& key) {
   const Json::json_pointer place(key.pointer);
-  for (Json::json_pointer holder = place.parent_pointer(); !holder.empty();
-       holder = holder.parent_pointer())
-    if (scenario.contains(holder) && !scenario[holder].is_structured() &&
-        !scenario[holder].is_null())
-      return "the scenario has no place for it";
+  if (!has_place_for(scenario, place)) return "the scenario has no place for it";
   const auto with = [&](const Json& value) {
     Json changed = scenario;
     changed[place] = value;
@@ -206,6 +224,26 @@ TEST_CASE("every number of the schema has a range, and the reader keeps to it") 
       if (why = why_not(scenario, key); why.empty()) break;
     CAPTURE(key.pointer);
     CHECK(why == "");
+  }
+}
+
+TEST_CASE("null leaves any key of the schema out, and none is unknown for it") {
+  const NumberKeys schema(json_in(source_dir() / "docs/scenario.schema.json"));
+  CHECK(schema.all().size() > 300);
+  const std::vector<Json> all = scenarios();
+  for (const std::string& pointer : schema.all()) {
+    const Json::json_pointer place(pointer);
+    const std::string complaint = "unknown key \"" + place.back() + '"';
+    bool is_known = false;
+    for (Json scenario : all) {
+      if (is_known || !has_place_for(scenario, place)) continue;
+      scenario[place] = nullptr;
+      is_known = std::ranges::none_of(problems_of(scenario), [&](const Problem& problem) {
+        return problem.message.starts_with(complaint);
+      });
+    }
+    CAPTURE(pointer);
+    CHECK(is_known);
   }
 }
 

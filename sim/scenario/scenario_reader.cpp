@@ -849,7 +849,6 @@ class ScenarioReader {
       const auto refuse = [&](const char* key, const char* other) {
         if (entry.has(key))
           entry.problem(key, std::string(key) + " does not go with " + other, "leave one out");
-        entry.take(key);
       };
       if (JsonValue* const other = entry.take("scenario")) {
         for (const char* key : {"link", "rate", "busy"}) refuse(key, "scenario");
