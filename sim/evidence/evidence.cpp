@@ -88,7 +88,22 @@ std::string device_family(const std::vector<NodeType>& nodes) {
 }
 
 bool FittedNumber::is_fitted_on(const std::string& set) const {
-  return source.substr(0, source.find("never fitted on")).find(set) != std::string::npos;
+  constexpr std::string_view jointly = "jointly on ";
+  std::string_view rest = source;
+  if (rest.starts_with(jointly)) rest.remove_prefix(jointly.size());
+  while (true) {
+    std::size_t end = rest.size(), next = rest.size();
+    for (const std::string_view between : {", ", " and ", " (", ":", ";"})
+      if (const std::size_t at = rest.find(between); at < end) {
+        end = at;
+        next = between == ", " || between == " and " ? at + between.size() : rest.size();
+      }
+    const std::string_view name = rest.substr(0, end);
+    if (name == set) return true;
+    // Several words that are not the set asked for begin the prose.
+    if (next == rest.size() || name.find(' ') != std::string_view::npos) return false;
+    rest.remove_prefix(next);
+  }
 }
 
 std::vector<FittedNumber> fitted_numbers(const std::map<std::string, Source>& sources,

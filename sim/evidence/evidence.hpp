@@ -49,7 +49,7 @@ ScenarioTraits traits_of(const Scenario& scenario);
 struct FittedNumber {
   std::string name;    ///< "device a100-sxm-80gb: gemm/peak_fraction"
   std::string source;  ///< as written; says on which sets
-  /// True if the source names the set among those it was fitted on: before any "never fitted on".
+  /// True if the source begins with a list of sets, "SET, SET and SET", that has this one. The prose after it may mention others.
   bool is_fitted_on(const std::string& set) const;
 };
 /// Fitted numbers among the sources of a file of this kind ("platform"), named after the file that states each; and of all files of a scenario.

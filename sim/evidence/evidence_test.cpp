@@ -148,5 +148,19 @@ TEST_CASE(
   CHECK_FALSE(number.is_fitted_on("megatron-sc21-table1"));
 }
 
+TEST_CASE("only the list that a source begins with names sets, and only whole names count") {
+  const auto is_fitted = [](const char* source, const char* set) {
+    return FittedNumber{"", source}.is_fitted_on(set);
+  };
+  const char* const jointly = "jointly on vtrain-a100, table 5 and bigscience (0.83), torchao";
+  for (const char* set : {"vtrain-a100", "table 5"}) CHECK(is_fitted(jointly, set));
+  CHECK_FALSE(is_fitted(jointly, "torchao"));
+  CHECK_FALSE(is_fitted(jointly, "vtrain"));
+  CHECK(is_fitted("vtrain-a100 and table-5, one for both", "table-5"));
+  CHECK_FALSE(is_fitted("kernels rowwise.csv, torchao on H100", "torchao"));
+  CHECK(is_fitted("torchao", "torchao"));
+  CHECK_FALSE(is_fitted("", "torchao"));
+}
+
 }  // namespace
 }  // namespace windtunnel
