@@ -664,7 +664,10 @@ void check_work(const PlanInputs& plan, PlanFindings& findings) {
   check_chunks(plan, findings);
   check_sharding_group(plan, findings);
   check_recipe(plan, findings);
-  if (!plan.training.compile && !plan.software.eager_layer_traffic &&
+  // A stack that keeps what stands between its operations runs each as a kernel of its own.
+  const KeptCopies& copies = plan.software.copies;
+  const bool is_eager = copies.keeps_gate && copies.keeps_norms;
+  if (!plan.training.compile && !plan.software.eager_layer_traffic && !is_eager &&
       findings.are_sound({compile, "/software/eager_layer_traffic"}))
     findings.reject({compile,
                      "software " + plan.software.name +

@@ -396,6 +396,8 @@ TEST_CASE(
   training.fp8_recipe = Fp8Recipe::tensor;
   training.compile = false;
   CHECK(rejected().find("(eager_layer_traffic)") != std::string::npos);
+  software.copies.keeps_gate = software.copies.keeps_norms = true;  // eager in any case
+  CHECK(std::holds_alternative<Plan>(made()));
 }
 
 }  // namespace

@@ -294,7 +294,7 @@ class FeatureDraw:
         recipe = drawn["/training/fp8_recipe"]
         if drawn["/training/precision"] != "fp8" or recipe == "row" and "row_cast_efficiency" not in stack or recipe == "mx" and "mxfp8" not in known:
             drawn["/training/fp8_recipe"] = None
-        if "eager_layer_traffic" not in stack:
+        if "eager_layer_traffic" not in stack and not stack.get("memory", {}).get("keeps_norms"):
             drawn["/training/compile"] = None
         if not drawn["/parallel/sequence_parallel"]:
             drawn["/parallel/async_tensor_parallel"] = None
