@@ -139,6 +139,13 @@ void read_measured(ObjectReader& reader, MeasurementPoint& point) {
   point.timers = read_measured_timers(reader);
   point.out_of_memory = reader.optional_bool("out_of_memory", false);
   point.failed = reader.optional_bool("failed", false);
+  if (!reader.has("fits")) return;
+  const bool fits = reader.optional_bool("fits", false);
+  if (fits && (point.out_of_memory || point.failed))
+    reader.problem("fits", "a run that fits did not end out of memory or for an unknown reason",
+                   "leave one out");
+  point.fits = fits;
+  point.out_of_memory = point.out_of_memory || !fits;
 }
 
 /// Accepts keys of the set's authors in addition to ours, unless they look like misspelt ones.
@@ -179,7 +186,7 @@ MeasurementPoint read_point(JsonValue& value, const std::string& pointer, Measur
         child, {"iteration_time_s", "tokens_per_s_per_gpu", "samples_per_s", "nvidia_smi_gib",
                 "max_allocated_mib_by_rank", "max_reserved_mib_by_rank", "max_memory_usage_gb",
                 "max_reserved_gib", "memory_reading", "megatron_timers_ms", "out_of_memory",
-                "failed", "time_s"});
+                "failed", "fits", "time_s"});
   }
   point.release = container_release(value);
   reject_misspelt_keys(reader, {"id", "group", "scenario", "note", "collective", "gpus", "nodes",
@@ -291,6 +298,7 @@ std::string why_not_scored(const MeasurementSet& set, const MeasurementPoint& po
   if (set.kind == MeasurementKind::collective) return "a collective is no iteration";
   if (const std::string why = why_not_predicted(point); !why.empty()) return why;
   if (point.out_of_memory) return "the run ended out of memory: no time to compare";
+  if (!point.has_time() && point.ran()) return "it ran, and its time was not measured";
   if (!point.has_time()) return "no iteration time or throughput was measured";
   return {};
 }

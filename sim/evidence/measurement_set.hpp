@@ -76,10 +76,12 @@ struct MeasurementPoint {
   MeasuredMemory memory;
   std::map<std::string, Seconds> timers;    ///< Megatron's, of the last rank
   std::optional<CollectiveRun> collective;  ///< of a set of collectives
-  bool out_of_memory = false;               ///< the run ended for want of memory
-  bool failed = false;                      ///< the run ended, nobody knows why: never scored
+  bool out_of_memory = false;  ///< the run ended for want of memory, or "fits" is false
+  bool failed = false;         ///< the run ended, nobody knows why: never scored
+  bool fits = false;           ///< it is said to have run, whatever was measured of it
 
   bool has_time() const { return iteration_time || tokens_per_s_per_gpu || samples_per_s; }
+  bool ran() const { return !out_of_memory && !failed && (fits || has_time() || !memory.empty()); }
 };
 
 /// Work of an iteration, which a measured throughput makes a time of.

@@ -229,6 +229,16 @@ MeasurementPoint iteration(const std::string& measured) {
   return set_of(R"("measured": )" + measured, "iteration").points[0];
 }
 
+TEST_CASE("a row may say whether it fitted, without a time") {
+  CHECK(iteration(R"({"fits": true})").ran());
+  CHECK(iteration(R"({"nvidia_smi_gib": 51})").ran());
+  CHECK(iteration(R"({"fits": false})").out_of_memory);
+  CHECK_FALSE(iteration(R"({"fits": false, "nvidia_smi_gib": 51})").ran());
+  CHECK_FALSE(iteration(R"({})").ran());
+  CHECK_THROWS_WITH_AS(iteration(R"({"fits": true, "out_of_memory": true})"),
+                       doctest::Contains("/points/0/measured/fits"), InputError);
+}
+
 TEST_CASE("memory is read in GiB for nvidia-smi and in MiB by rank for the allocator") {
   const MeasurementPoint point = iteration(R"({"nvidia_smi_gib": 51,
       "max_allocated_mib_by_rank": {"0": 100.5, "12": 90}, "max_reserved_mib_by_rank": {"12": 128}})");

@@ -154,10 +154,10 @@ void CapacityVerdicts::add(const MeasurementPoint& point, MemoryVerdict verdict)
   const bool fits = verdict != MemoryVerdict::does_not_fit;
   Ends& ends = by_verdict[static_cast<std::size_t>(verdict)];
   ends.out_of_memory += point.out_of_memory ? 1 : 0;
-  ends.ran += !point.out_of_memory && point.has_time() ? 1 : 0;
+  ends.ran += point.ran() ? 1 : 0;
   if (point.out_of_memory)
     (fits ? missed : caught).push_back(point.id);
-  else if (point.has_time())
+  else if (point.ran())
     (fits ? ran : refused_that_ran).push_back(point.id);
 }
 
@@ -181,7 +181,7 @@ void add_point(const MeasurementSet& set, const MeasurementPoint& point,
   if (const auto measured = compared_time(point, predicted.work)) {
     validated.comparisons.push_back({point.id, point.group, *measured, predicted.time,
                                      predicted.ideal_work, predicted.interval, predicted.judged});
-  } else if (memory.empty()) {
+  } else if (memory.empty() && !point.out_of_memory && !point.ran()) {
     validated.skipped.push_back({point.id, SkipKind::no_time, why_not_scored(set, point)});
   }
   std::ranges::copy(memory, std::back_inserter(validated.memory));
@@ -199,7 +199,7 @@ bool ValidatedSet::has_failures() const {
 }
 
 bool ValidatedSet::has_scores() const {
-  return !comparisons.empty() || !memory.empty() || !timers.empty();
+  return !comparisons.empty() || !memory.empty() || !timers.empty() || !capacity.empty();
 }
 
 std::vector<ScoredRow> iterations_of(const std::vector<ValidatedSet>& sets) {

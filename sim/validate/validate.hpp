@@ -95,6 +95,9 @@ struct CapacityVerdicts {
   std::array<Ends, 4> by_verdict{};
 
   void add(const MeasurementPoint& point, MemoryVerdict verdict);
+  bool empty() const {
+    return caught.empty() && missed.empty() && refused_that_ran.empty() && ran.empty();
+  }
 };
 
 /// Why a point has no time compared.

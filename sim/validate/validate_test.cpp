@@ -61,12 +61,11 @@ TEST_CASE(
   CHECK(set.comparisons[0].id == "good");
   CHECK(set.comparisons[0].error() == doctest::Approx(0.05));   // 10.5 / 10 - 1
   CHECK(set.comparisons[1].error() == doctest::Approx(-0.20));  // 8 / 10 - 1
-  REQUIRE(set.skipped.size() == 3);
+  REQUIRE(set.skipped.size() == 2);
   CHECK(set.skipped[0].id == "dead");
   CHECK(set.skipped[0].kind == SkipKind::failed);
   CHECK(set.skipped[1].kind == SkipKind::unsupported);
   CHECK(set.skipped[1].why.find("this comes later") != std::string::npos);
-  CHECK(set.skipped[2].kind == SkipKind::no_time);
   CHECK(set.has_failures());
 }
 
@@ -76,6 +75,27 @@ TEST_CASE("intervals, verdicts and what was fitted on the set are counted") {
   CHECK(set.capacity.caught == std::vector<std::string>{"oom"});
   CHECK(set.capacity.ran.size() == 2);
   CHECK(set.fitted_numbers.contains("number"));
+}
+
+TEST_CASE("a row without a time is scored by its memory and by whether it ran") {
+  MeasurementSet set;
+  set.name = "verdicts";
+  set.base = JsonValue(JsonValue::Object{});
+  for (const char* id : {"fits", "smi", "oom", "nothing"}) {
+    set.points.push_back(point(id, 1));
+    set.points.back().iteration_time.reset();
+  }
+  set.points[0].fits = true;
+  set.points[1].memory.nvidia_smi = 8_GiB;
+  set.points[2].out_of_memory = true;
+  const ValidatedSet validated = validate(set, {fake_predict, 2});
+  CHECK(validated.capacity.ran == std::vector<std::string>{"fits", "smi"});
+  CHECK(validated.capacity.caught == std::vector<std::string>{"oom"});
+  REQUIRE(validated.skipped.size() == 1);
+  CHECK(validated.skipped[0].id == "nothing");
+  CHECK(validated.skipped[0].kind == SkipKind::no_time);
+  CHECK(validated.has_scores());
+  CHECK(validation_text(validated).starts_with("verdicts: 4 points, scored by memory alone\n"));
 }
 
 TEST_CASE("collectives are compared by their own time") {
@@ -113,7 +133,7 @@ TEST_CASE("the JSON document holds the scores, the skipped points and every comp
   CHECK(std::get<double>(find_at(json, "/sets/0/mape")->content) ==
         doctest::Approx(0.125));  // (0.05 + 0.20) / 2
   CHECK(std::get<double>(find_at(json, "/sets/0/bias")->content) == doctest::Approx(-0.075));
-  CHECK(canonical_text(*find_at(json, "/sets/0/skipped/2/id")) == "\"oom\"");
+  CHECK(canonical_text(*find_at(json, "/sets/0/skipped/1/id")) == "\"later\"");
   CHECK(canonical_text(*find_at(json, "/points/1/predicted_s")) == "8");
   CHECK(find_at(json, "/sets/0/naive_mape") != nullptr);
   CHECK(canonical_text(*find_at(json, "/sets/0/interval_coverage")) == "0.5");
@@ -151,7 +171,7 @@ TEST_CASE("the table shows measured next to predicted and marks what is far off"
   CHECK(text.find("mixed: 2 of 5 points scored\n") == 0);
   CHECK(text.find("  good    10.00 s    10.50 s   +5.0 %\n") != std::string::npos);
   CHECK(text.find("  slow    10.00 s    8.000 s  -20.0 %  *\n") != std::string::npos);
-  CHECK(text.find("  skipped oom: the run ended out of memory") != std::string::npos);
+  CHECK(text.find("  ended out of memory, and refused: oom") != std::string::npos);
   CHECK(text.find("bias -7.5 %") != std::string::npos);
 }
 

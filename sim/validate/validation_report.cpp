@@ -265,7 +265,7 @@ std::vector<TextRow> rows_of_verdicts(const std::vector<ValidatedSet>& sets) {
 std::string validation_text(const ValidatedSet& set) {
   const std::string points = std::to_string(set.num_points);
   std::string text = set.name + ": ";
-  text += set.comparisons.empty() && !set.memory.empty()
+  text += set.comparisons.empty() && !(set.memory.empty() && set.capacity.empty())
               ? points + " points, scored by memory alone"
               : std::to_string(set.comparisons.size()) + " of " + points + " points scored";
   text += "\n  " + set.citation + "\n";
