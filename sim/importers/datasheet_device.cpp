@@ -5,8 +5,8 @@
 #include <optional>
 #include <utility>
 
-#include "core/file_io.hpp"
 #include "platform/platform_json.hpp"
+#include "scenario/scenario_files.hpp"
 #include "units/quantity_reader.hpp"
 
 namespace windtunnel {
@@ -56,7 +56,9 @@ KnownDevice nearest_device(const Nominal& nominal, const Library& library) {
   double least = std::numeric_limits<double>::infinity();
   for (const std::string& name : library.names(device_files.name)) {
     Problems problems;
-    JsonValue value = parse_json(read_source(library_file(library, device_files, name)), problems);
+    JsonValue value(name);
+    ScenarioFiles(library, {}, problems).expand(value, device_files, {});
+    if (!problems.empty()) continue;
     JsonValue document = value;
     const Device device = read_device(value, {}, problems);
     if (!problems.empty()) continue;

@@ -31,8 +31,15 @@ inline JsonValue parse_file(const std::filesystem::path& path, Problems& problem
   return parse_json(read_source(path), problems);
 }
 
+/// Laid over the device that it extends, without the merging of sources that sim/scenario does.
 inline JsonValue shipped_device_file(const std::string& name, Problems& problems) {
-  return parse_file(source_dir() / "platforms/devices" / (name + ".json"), problems);
+  JsonValue file = parse_file(source_dir() / "platforms/devices" / (name + ".json"), problems);
+  const JsonValue* const extends = file.find("extends");
+  if (extends == nullptr) return file;
+  JsonValue whole = shipped_device_file(extends->string(), problems);
+  file.erase("extends");
+  merge_json(whole, file);
+  return whole;
 }
 
 /// A platform with the devices of platforms/devices/ in place of their names, as the program reads it.

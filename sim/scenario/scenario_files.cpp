@@ -279,7 +279,7 @@ bool ScenarioFiles::lay_over_base(JsonValue& part, const LibraryKind& kind,
   const std::string_view name = kind.name;
   void (*overlay)(JsonValue&, const JsonValue&) = nullptr;
   if (name == software_files.name) overlay = overlay_software;
-  if (name == platform_files.name) overlay = overlay_platform;
+  if (name == platform_files.name || name == device_files.name) overlay = overlay_platform;
   if (name == model_files.name) overlay = overlay_json;
   const JsonValue* const extends = overlay != nullptr ? part.find("extends") : nullptr;
   if (failed_.count(pointer) != 0 || extends == nullptr) return failed_.count(pointer) == 0;
@@ -311,7 +311,7 @@ bool ScenarioFiles::lay_over_base(JsonValue& part, const LibraryKind& kind,
     failed_.insert(pointer);
     return false;
   }
-  // A profile or platform in place keeps the name under which evidence knows it; of another size, a model is another.
+  // A profile, platform or device in place keeps the name under which evidence knows it; of another size, a model is another.
   const JsonValue* const base_name = base.find("name");
   if (name == model_files.name && part.find("name") == nullptr && base_name != nullptr &&
       base_name->is_string())

@@ -29,14 +29,14 @@ class ScenarioFiles {
   /// `value` laid over everything it extends, last extended wins; the member `extends` is gone.
   JsonValue merge_extended(JsonValue value);
 
-  /// Puts the content of a file in place of its name or path. What is no string stays. A model, platform or software profile that
-  /// extends another is laid over it. False: there is a problem.
+  /// Puts the content of a file in place of its name or path. What is no string stays. A model, platform, device or software profile
+  /// that extends another is laid over it. False: there is a problem.
   bool expand(JsonValue& slot, const LibraryKind& kind, const std::string& pointer);
 
  private:
   JsonValue merge_extended(JsonValue value, std::vector<std::filesystem::path>& chain);
   bool lay_over(JsonValue& base, const JsonValue& entry, std::vector<std::filesystem::path>& chain);
-  /// Lays a model, platform or software profile over the one that it extends, if it does.
+  /// Lays a model, platform, device or software profile over the one that it extends, if it does.
   bool lay_over_base(JsonValue& part, const LibraryKind& kind, const std::string& pointer);
   /// The object in file `path`; null with a problem that blames `reference` when there is none.
   JsonValue read(const std::filesystem::path& path, const JsonValue& reference,
@@ -67,7 +67,7 @@ class ScenarioFiles {
   std::set<std::string> failed_;              ///< pointers already complained about
 };
 
-/// Lays what a platform says over the platform that it extends: objects merge, null deletes, everything else replaces. Besides that:
+/// Lays what a platform or device says over the one that it extends: objects merge, null deletes, everything else replaces. Besides that:
 /// - node_types merge one by one, in order; those beyond the base's are added;
 /// - sources merge: a number that is changed takes the source that stands next to it, the others keep theirs. One without a source
 ///   is "assumed".

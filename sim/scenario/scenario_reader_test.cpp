@@ -420,6 +420,51 @@ TEST_CASE(
   CHECK_THROWS_AS(read("plain", {{"/platform", R"({"extends": 3})"}}), const InputError&);
 }
 
+TEST_CASE("a device extends another: what it says replaces, and brings its source") {
+  const TemporaryFolder folder;
+  const auto read_with = [&](const std::string& device) {
+    const auto file = folder.write("top.json", R"({"version": 1, "model": "tiny", "nodes": 1,
+      "platform": {"extends": "boxes", "node_types": [{"device": )" +
+                                                   device + R"(}]},
+      "training": {"global_batch": 64, "micro_batch": 1}, "parallel": {"tensor": 2, "pipeline": 2}})");
+    return read_scenario(file, test_library(), {}).platform.node_types.front().device;
+  };
+  const Device whole = read_with(R"("card")");
+  const Device large = read_with(R"({"extends": "card", "name": "large-card",
+      "memory": {"capacity": "1 TB", "source": "datasheet: theirs"}})");
+  CHECK(large.name == "large-card");
+  CHECK(large.memory_capacity == 1000_GB);
+  CHECK(large.usable_memory == whole.usable_memory);
+  CHECK(large.sources.at("memory/capacity").evidence == Evidence::datasheet);
+  CHECK(large.sources.at("memory/usable").evidence == Evidence::assumed);
+  CHECK(read_with(R"({"extends": "card"})").name == "card");
+  CHECK_THROWS_WITH_AS(read_with(R"({"extends": "cart"})"),
+                       doctest::Contains("did you mean \"card\"?"), InputError);
+  CHECK_THROWS_WITH_AS(read_with(R"({"extends": 3})"), doctest::Contains("which is no device"),
+                       InputError);
+  folder.write("a.json", R"({"extends": "./b.json"})");
+  folder.write("b.json", R"({"extends": "./a.json"})");
+  CHECK_THROWS_WITH_AS(read_with(R"("./a.json")"), doctest::Contains("the device extends itself: "),
+                       InputError);
+}
+
+TEST_CASE("every shipped platform and device reads, also over another, and has its own name") {
+  const Library shipped{source_dir()};
+  const TemporaryFolder folder;
+  const auto file = folder.write("plain.json", R"({"version": 1, "model": "gpt-8.3b",
+    "platform": "aws-16xt4", "training": {"global_batch": 1, "micro_batch": 1}})");
+  const auto platform_with = [&](const char* pointer, const std::string& name) {
+    return read_scenario(file, shipped, {.overrides = {{pointer, name}}}).platform;
+  };
+  for (const std::string& name : shipped.names(platform_files.name))
+    CHECK(platform_with("/platform", name).name == name);
+  for (const std::string& name : shipped.names(device_files.name)) {
+    const Device device = platform_with("/platform/node_types/0/device", name).node_types[0].device;
+    CHECK(device.name == name);
+    CHECK(device.sources.at("memory/capacity").evidence == Evidence::datasheet);
+  }
+}
+
 TEST_CASE("a number that an extending platform changes without a source is assumed") {
   Problems problems;
   const std::string text =

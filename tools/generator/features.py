@@ -23,6 +23,9 @@ TRAFFIC = ("pipeline_forward", "pipeline_backward", "data_gradients", "tensor_ac
 def laid_over(base, part):
     """As `extends` means it: objects merge, null deletes, everything else replaces."""
     merged = {**base, **{key: laid_over(base[key], value) if isinstance(value, dict) and isinstance(base.get(key), dict) else value for key, value in part.items()}}
+    if "node_types" in base and "node_types" in part:  # in order
+        types = itertools.zip_longest(base["node_types"], part["node_types"], fillvalue={})
+        merged["node_types"] = [laid_over(*each) for each in types]
     return {key: value for key, value in merged.items() if value is not None}
 
 
@@ -33,14 +36,14 @@ class Library:
         self.files = {kind: {file.stem: json.loads(file.read_text()) for file in sorted((root / folder).glob("*.json"))}
                       for kind, folder in (("model", "models"), ("platform", "platforms"), ("software", "platforms/software"),
                                            ("device", "platforms/devices"))}
-        software = self.files["software"]
-        for name in software:
-            while "extends" in software[name]:
-                part = dict(software[name])
-                base, _, release = part.pop("extends").partition("@")
-                software[name] = laid_over(software[base], part)
-                if release:  # one of them, which the program lays over the rest
-                    software[name].pop("releases")
+        for files in (self.files["software"], self.files["device"], self.files["platform"]):
+            for name in files:
+                while "extends" in files[name]:
+                    part = dict(files[name])
+                    base, _, release = part.pop("extends").partition("@")
+                    files[name] = laid_over(files[base], part)
+                    if release:  # one of them, which the program lays over the rest
+                        files[name].pop("releases")
         self.packed = {(kind, name): marshal.dumps(file) for kind, files in self.files.items() for name, file in files.items()}
 
     def copy(self, kind, name):
