@@ -413,9 +413,9 @@ TEST_CASE("a run inside a node of another GPU than the base's is refused, with i
   CHECK_FALSE(contains(problem, "run.log:4"));  // the other ranks say the same
 
   auto newer = nccl();
-  newer.with("run.log", replaced(log, "NVIDIA A100", "NVIDIA L40S"));
+  newer.with("run.log", replaced(log, "NVIDIA A100", "NVIDIA B100"));
   CHECK(
-      contains(newer.problem(), "no built-in platform has L40S GPUs: write a device file for it"));
+      contains(newer.problem(), "no built-in platform has B100 GPUs: write a device file for it"));
 
   // One rank of eight has another GPU.
   auto mixed = nccl();

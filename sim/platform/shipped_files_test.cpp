@@ -176,13 +176,27 @@ TEST_CASE("the files that the interface promises are there") {
                                                        "aws-p5-h100",
                                                        "coreweave-h100",
                                                        "hf-cluster-h100",
-                                                       "oci-a100-40gb"});
+                                                       "oci-a100-40gb",
+                                                       "hgx-a800",
+                                                       "hgx-h20",
+                                                       "pcie3-rtx-3090",
+                                                       "pcie4-rtx-3090",
+                                                       "pcie4-rtx-4090",
+                                                       "pcie4-a6000",
+                                                       "pcie4-l40s",
+                                                       "aws-g5-a10g",
+                                                       "aws-g6-l4"});
   CHECK(names_in("platforms/devices") ==
-        std::set<std::string>{"a100-pcie", "a100-sxm-40gb", "a100-sxm-80gb", "b200", "b300",
-                              "gb200", "gb300", "h100-96gb-500w", "h100-sxm-80gb", "h200-sxm",
-                              "t4-16gb", "v100-sxm2-16gb", "v100-sxm2-32gb", "v100-sxm3-32gb"});
+        std::set<std::string>{
+            "a100-pcie", "a100-sxm-40gb",  "a100-sxm-80gb",  "b200",           "b300",
+            "gb200",     "gb300",          "h100-96gb-500w", "h100-sxm-80gb",  "h200-sxm",
+            "t4-16gb",   "v100-sxm2-16gb", "v100-sxm2-32gb", "v100-sxm3-32gb", "rtx-3090",
+            "rtx-4090",  "a6000",          "l40s",           "a10g",           "l4",
+            "h20"});
   CHECK(names_in("platforms/software") == std::set<std::string>{"automodel-2025",
                                                                 "automodel-2026",
+                                                                "litgpt-2024",
+                                                                "transformers-2024",
                                                                 "megatron-lm-2020",
                                                                 "megatron-lm-2021",
                                                                 "megatron-lm-2022",
