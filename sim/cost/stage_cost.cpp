@@ -56,9 +56,10 @@ PassBytes pass_bytes(const StageCostInputs& in) {
   bytes.weight = weight;
   bytes.gradient = gradient;
   const double adapters = layer_adapter_parameters(*in.model, *in.plan);
-  bytes.layer_parameters = weight * layer + element_size(in.plan->training.precision) * adapters;
-  const bool reduces_layer =
-      !in.plan->training.lora.is_used() || reduces_frozen(*in.plan, *in.software);
+  const Training& training = in.plan->training;
+  bytes.layer_parameters =
+      gathered_matrix_size(training, weight) * layer + element_size(training.precision) * adapters;
+  const bool reduces_layer = !training.lora.is_used() || reduces_frozen(*in.plan, *in.software);
   bytes.layer_gradients = gradient * ((reduces_layer ? layer : 0) + adapters);
   bytes.key_values = key_value_size(*in.model, shape);
   bytes.attended = attended_size(*in.model, shape);

@@ -95,6 +95,28 @@ TEST_CASE("a frozen layer passes gradients on, and its adapters have all three p
         doctest::Approx((products + 2 * core + 2 * adapters + head_flops) / 1e14).epsilon(1e-9));
 }
 
+TEST_CASE("of matrices in nf4 ZeRO 3 gathers half a byte a weight, and scatters adapters alone") {
+  World world;
+  world.plan.training.lora.rank = 16;
+  world.plan.training.lora.frozen_type = FrozenType::nf4;
+  world.plan.parallel.pipeline = 1;
+  world.plan.stage_layers = {2};
+  world.plan.parallel.data = 4;
+  world.plan.parallel.zero_stage = 3;
+  const StageCost cost = world.cost(0);
+  const auto payload = [&](Direction direction, Label label) {
+    for (const Operation& operation : cost.chunks[0].operations->at(direction).layer)
+      if (operation.label == label) return operation.payload.value();
+    return 0.0;
+  };
+  // 12 h² weights of a half byte, and 16 (1024 + 1024) of two bytes for queries and for values.
+  const double matrices = 12 * 1024.0 * 1024, adapters = 2 * 16 * 2048.0;
+  for (const Direction direction : {Direction::forward, Direction::backward})
+    CHECK(payload(direction, Label::gather_layer) == matrices / 2 + 2 * adapters);
+  CHECK(payload(Direction::backward, Label::scatter_layer) ==
+        element_size(world.plan.training.gradient_type) / Bytes{1} * adapters);
+}
+
 TEST_CASE(
     "copies of activations to the host hide behind their layer, and what lasts longer is waited "
     "for") {

@@ -371,7 +371,8 @@ void add_codecs(std::vector<HeldTensor>& tensors, const MemoryInputs& inputs, co
   bytes.add_to(tensors);
 }
 
-/// Adds Muon's buffers for the matrix that it orthogonalises, and the largest frozen matrix, cast for its product.
+/// Adds Muon's buffers for the matrix that it orthogonalises; of matrices in four bits, the largest, cast for its product, and the scales of
+/// what other ranks hold.
 void add_optimizer_work(std::vector<HeldTensor>& tensors, const MemoryInputs& inputs,
                         const Stage& stage) {
   const Training& training = stage.plan.training;
@@ -383,6 +384,11 @@ void add_optimizer_work(std::vector<HeldTensor>& tensors, const MemoryInputs& in
   const double most = std::max(model.qkv_width(), model.mlp_input_width()) * model.hidden /
                       stage.plan.parallel.tensor;
   hold(tensors, HeldKind::cast_weights, element_size(training.precision) * most, 1, of_layer);
+  if (stage.plan.parallel.zero_stage < 3) return;
+  const double of_others =
+      stage.parameters.frozen_matrices * (sharding_group_size(stage.plan.parallel) - 1);
+  hold(tensors, HeldKind::frozen_weights, Bytes{frozen_scale_size(training)} * of_others, of_others,
+       always);
 }
 
 /// A layer's input on all ranks of a tensor group.

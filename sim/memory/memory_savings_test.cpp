@@ -184,6 +184,31 @@ TEST_CASE("matrices in nf4 cost half a byte and their scales, and one is cast at
   check_adds_up(stage);
 }
 
+TEST_CASE(
+    "matrices in nf4 that replicas share are gathered packed, and their scales are not shared") {
+  World world = small_world();
+  world.plan.training.precision = Precision::bf16;
+  world.plan.training.lora.rank = 16;
+  world.plan.parallel.data = 4;
+  world.plan.parallel.zero_stage = 3;
+  world.plan.parallel.reshard_after_forward = true;
+  world.software.sharded_parameters = ShardedParameters::flat;
+  const StageMemory whole = world.account().stages.front();
+  world.plan.training.lora.frozen_type = FrozenType::nf4;
+  const StageMemory packed = world.account().stages.front();
+  // Four layers of 12 h²: of each weight a rank keeps a quarter of 1/2 instead of 2 bytes, and all of 1/64 + 1/4096.
+  const double layer = 12.0 * 1024 * 1024, scales = 1.0 / 64 + 1.0 / 4096;
+  const auto saved = [&](HeldKind kind) {
+    return (held(whole, kind) - held(packed, kind)).value();
+  };
+  CHECK(saved(HeldKind::frozen_weights) ==
+        doctest::Approx(4 * layer * (1.5 / 4 - scales)).epsilon(1e-12));
+  // A layer that computes and the next one are whole.
+  CHECK(saved(HeldKind::gathered) + saved(HeldKind::prefetched) ==
+        doctest::Approx(2 * layer * 1.5).epsilon(1e-12));
+  check_adds_up(packed);
+}
+
 TEST_CASE("advice names the host where it takes states or activations, and how much of them") {
   World world = small_world();
   world.plan.training.recompute = Recompute::full;

@@ -517,10 +517,22 @@ double frozen_weight_size(const Training& training) {
 }
 
 double frozen_matrix_size(const Training& training) {
-  constexpr double bits = 4.0 / 8, block = 64, scales_in_block = 256;
+  constexpr double bits = 4.0 / 8;
+  return training.lora.frozen_type == FrozenType::nf4 ? bits + frozen_scale_size(training)
+                                                      : frozen_weight_size(training);
+}
+
+double frozen_scale_size(const Training& training) {
+  constexpr double block = 64, scales_in_block = 256;
   return training.lora.frozen_type == FrozenType::nf4
-             ? bits + 1 / block + single_bytes / (block * scales_in_block)
-             : frozen_weight_size(training);
+             ? 1 / block + single_bytes / (block * scales_in_block)
+             : 0;
+}
+
+Bytes gathered_matrix_size(const Training& training, Bytes weight) {
+  return training.lora.frozen_type == FrozenType::nf4
+             ? Bytes{frozen_matrix_size(training) - frozen_scale_size(training)}
+             : weight;
 }
 
 StateBytes state_bytes(const Training& training, const SoftwareProfile& software) {

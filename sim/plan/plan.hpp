@@ -484,9 +484,14 @@ double matrix_moment_bytes(const Training& training);
 double moment_size(MomentType type);
 
 /// One weight that is not trained. Of a matrix of a layer in NF4:  1/2 + 1/64 + 4/(64 · 256) = 0.516, with scales of 64 values in eight bits
-/// and an fp32 scale for 256 of those (Dettmers et al. 2023, arXiv:2305.14314, section 3, "double quantization").
+/// and an fp32 scale for 256 of those (Dettmers et al. 2023, arXiv:2305.14314, section 3, "double quantization"). The scales belong to
+/// Params4bit's quant_state, which is no parameter: with ZeRO 3 each rank has all of them, and only the halves of a byte, stored as values
+/// of 16 bits (bnb_4bit_quant_storage), are divided and gathered (bitsandbytes/nn/modules.py, release 0.43).
 double frozen_weight_size(const Training& training);
 double frozen_matrix_size(const Training& training);
+double frozen_scale_size(const Training& training);
+/// One weight of a layer's matrix as ZeRO 3 gathers it; `weight`: where it is kept as in the passes.
+Bytes gathered_matrix_size(const Training& training, Bytes weight);
 
 /// Bytes that the step moves for one parameter:  t + 2 (s' - s),  t that of the profile (`optimizer_bytes`), s the bytes of weights, main
 /// parameters and moments of the profile and s' of this training, each read and written once in a step; no less than nothing.

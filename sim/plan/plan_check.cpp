@@ -528,10 +528,6 @@ void check_adapters(const PlanInputs& plan, PlanFindings& findings) {
                      R"(use precision "bf16")"});
   else if (plan.model.moe && findings.is_sound("/model"))
     findings.reject({frozen_type, "experts in nf4 are not modelled", "leave it out"});
-  else if (plan.parallel.zero_stage == 3 && findings.is_sound(zero_stage))
-    findings.reject({frozen_type,
-                     "weights in nf4 that zero_stage 3 cuts among replicas are not modelled",
-                     "use zero_stage 0 to 2"});
 }
 
 std::string product_text(const std::vector<Factor>& factors, bool with_result) {

@@ -342,7 +342,7 @@ class FeatureDraw:
             drawn["/training/lora_target_modules"] = [target for target in targets if target in ("q_proj", "k_proj", "v_proj", "o_proj")] or None
         if drawn["/training/optimizer"] == "muon":
             drawn["/training/optimizer"] = "adam"
-        if drawn["/parallel/zero_stage"] == 3 or drawn["/training/precision"] in QUANTIZED or "moe" in model:
+        if drawn["/training/precision"] in QUANTIZED or "moe" in model:
             drawn["/training/frozen_dtype"] = None
         drawn["/compression/data_gradients"] = drawn["/compression/zero_gather"] = None
 

@@ -147,7 +147,10 @@ void hold_gathered(ChunkOperations& chunk, const PassContext& in) {
     const bool reshards = in.plan->parallel.reshard_after_forward;
     const ParameterCounts layer = shared_out(in, forward.layer);
     const int ahead = reshards ? std::min(in.chunk.layers - 1, layers_ahead(in)) : 0;
-    const Bytes unit = (reshards && !is_counted ? element : in.bytes.weight) * layer.all;
+    const Bytes weight = reshards && !is_counted ? element : in.bytes.weight;
+    const double matrices = layer.frozen_matrices * sharding_group_size(in.plan->parallel);
+    const Bytes unit =
+        weight * layer.all - (weight - gathered_matrix_size(in.plan->training, weight)) * matrices;
     held.at(Kept::unit).whole = unit;
     held.at(Kept::gathered).whole = unit * (reshards ? 1 : in.chunk.layers);
     held.at(is_counted ? Kept::prefetched : Kept::gathered).whole += unit * ahead;
