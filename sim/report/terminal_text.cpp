@@ -346,7 +346,7 @@ class TableFitter {
     if (least_wanted >= rows_.front().size()) return true;
     ++num_left_out_;
     left_out_ = rows_.front()[least_wanted] + value_of_all(least_wanted) +
-                (left_out_.empty() ? "" : ", ") + left_out_;
+                (left_out_.empty() ? "" : "; ") + left_out_;
     return true;
   }
   /// " (all 4)" where all of several rows have that in the column, " (4)" of one row: it can be said next to the heading.

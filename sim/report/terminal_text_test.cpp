@@ -87,7 +87,7 @@ TEST_CASE("columns with most marks are left out first, and named") {
         "  2          4  4.358 s       97.5\n"
         "  no room for: why (a wider terminal\n"
         "  or --json shows it)\n");
-  CHECK(table_in(30, columns, rows).find("no room for: samples/s, why\n") != std::string::npos);
+  CHECK(table_in(30, columns, rows).find("no room for: samples/s; why\n") != std::string::npos);
 }
 
 TEST_CASE("what all rows have in a column that is left out is said next to its heading") {
@@ -99,14 +99,14 @@ TEST_CASE("what all rows have in a column that is left out is said next to its h
         "  1         8 4.357 s\n"
         "  2         4 4.358 s\n"
         "  no room for: samples/s (all\n"
-        "  117.5), why (a wider\n"
+        "  117.5); why (a wider\n"
         "  terminal or --json shows\n"
         "  them)\n");
   CHECK(table_in(30, "lrrr?w??", {rows[0], rows[1]})
             .starts_with("  plan tensor    time\n"
                          "  1         8 4.357 s\n"
                          "  no room for: samples/s\n"
-                         "  (117.5), why (compute)"));
+                         "  (117.5); why (compute)"));
 }
 
 TEST_CASE("least widths of columns give way where there is no room for them") {

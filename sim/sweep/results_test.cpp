@@ -9,11 +9,13 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <limits>
 #include <string>
 #include <vector>
 
 #include "core/json_value.hpp"
 #include "core/testing.hpp"
+#include "report/terminal_text.hpp"
 #include "sweep/row.hpp"
 #include "sweep/sweep_fixtures.hpp"
 #include "sweep/sweep_plot.hpp"
@@ -102,6 +104,11 @@ TEST_CASE("speed-ups have an interval and a verdict where pairs of runs were mea
   const std::string text = sweep_text(sweep, rows, "out");
   CHECK(text.find("its 90 % interval, ~ where") != std::string::npos);
   CHECK(text.find("x (0.") != std::string::npos);
+  detail::set_text_width(60);
+  const std::string narrow = sweep_text(sweep, rows, "out");
+  detail::set_text_width(std::numeric_limits<int>::max());
+  CHECK(narrow.find("x (0.") != std::string::npos);
+  CHECK(narrow.find("no room for: GPUs (all 128); 90 % interval;") != std::string::npos);
 }
 
 TEST_CASE("fields of a table stand in quotes where they must") {

@@ -198,7 +198,9 @@ std::string best_text(const Sweep& sweep, const std::vector<JsonValue>& best) {
   const bool has_plans = std::erase(figures, "plan") > 0;
   for (const std::string& figure : figures) {
     lines[0].push_back(figure);
-    shown += "r??";
+    // What the points are compared by is always shown, and the other figures asked for while there is room at all.
+    const bool is_compared = figure == speedup_key || figure == name_of(sweep.choices().objective);
+    shown += is_compared ? "r" : "r?";
   }
   for (const JsonValue& row : best) {
     TextRow& line = lines.emplace_back(TextRow{text_at(row, "point")});
