@@ -1412,6 +1412,20 @@ TEST_CASE("what a configuration of torchtitan leaves out is torchtitan's default
   CHECK(json_at(longer, "/model") == "\"llama3-8b\"");
 }
 
+TEST_CASE("torchtitan compiles the loss where it compiles and the loss is one of the components") {
+  const auto loss = [](const std::string& compile) {
+    ImportRun run = launch("torchtitan");
+    run.request.options.gpus = 8;
+    run.with("run.toml", "[model]\nname = \"llama3\"\nflavor = \"8B\"\n[compile]\n" + compile)
+        .run();
+    return json_at(run, "/training/cross_entropy");
+  };
+  CHECK(loss("enable = true\n") == "\"fused\"");
+  CHECK(loss("enable = true\ncomponents = [\"loss\"]\n") == "\"fused\"");
+  CHECK(loss("enable = true\ncomponents = [\"model\"]\n") == "none");
+  CHECK(loss("enable = false\ncomponents = [\"model\", \"loss\"]\n") == "none");
+}
+
 TEST_CASE("schedules of several stages have torchtitan's two of a rank") {
   const auto chunks = [](const std::string& schedule) {
     ImportRun run = launch("torchtitan");

@@ -57,6 +57,10 @@ Imported import_torchtitan(const ImportRequest& request, const Library& library)
     scenario.note("compile.components " + scenario.text("compile.components") +
                   ": the model is not compiled");
   }
+  // _maybe_compile() in torchtitan/components/loss.py at 00a388d; by default components has both (job_config.py).
+  if (says("compile.enable", "true") &&
+      (scenario.text("compile.components").empty() || says("compile.components", "loss")))
+    scenario.set_from("compile.enable", "/training/cross_entropy", "fused");
   const int replicate = std::max(1, scenario.number("parallelism.data-parallel-replicate-degree"));
   int shard = std::max(scenario.number("parallelism.data-parallel-shard-degree"),
                        scenario.number("training.data-parallel-shard-degree"));
