@@ -146,6 +146,9 @@ DataViews reports_of(const Comparison& comparison) {
 // The text.
 
 constexpr int label_width = 20, value_width = 12, change_width = 10;
+/// `text` at the right end of a column, at least a blank behind the one before.
+std::string cell(const std::string& text, int width) { return right_aligned(" " + text, width); }
+
 /// Number of runs that have room next to the first: three in 100 characters.
 std::size_t others_at_once() {
   const int room = detail::text_width() - utf8_count(indent) - label_width - value_width;
@@ -159,11 +162,9 @@ std::string text_block(const DataViews& runs, std::size_t first, const Painter& 
   DataViews shown{runs[0]};
   for (std::size_t i = first; i < end; ++i) shown.push_back(runs[i]);
   const auto line = [&](const std::string& label, const CellOf& value, const CellOf& change) {
-    std::string text =
-        left_aligned(label, label_width) + right_aligned(value(runs[0]), value_width);
+    std::string text = left_aligned(label, label_width) + cell(value(runs[0]), value_width);
     for (std::size_t i = first; i < end; ++i)
-      text +=
-          right_aligned(value(runs[i]), value_width) + right_aligned(change(runs[i]), change_width);
+      text += cell(value(runs[i]), value_width) + cell(change(runs[i]), change_width);
     text.erase(text.find_last_not_of(' ') + 1);
     return std::string(indent) + text + "\n";
   };

@@ -188,6 +188,7 @@ TEST_CASE("changes of ten times and more are written as factors, and lines stay 
   slow.iteration_time = 4000_us;
   slow.traffic[0] = 1.6e9 * 1_B;
   slow.traffic[1] = 1_MB;
+  slow.memory.max_total = 3e12 * 1_B;
   for (int i = 0; i < 4; ++i) comparison.runs.push_back(testing::run_of("slow", slow));
   const std::string text = comparison_text(comparison);
   CHECK(text.find("x 125") != std::string::npos);

@@ -48,10 +48,11 @@ std::string signed_text(double number, int decimals) {
 }
 
 std::string relative_change(double from, double to) {
-  constexpr double many = 10;
+  constexpr double many = 10, most_ungrouped = 999;
   if (from == to) return "=";
   if (from == 0) return "new";
-  if (to / from >= many) return "x " + significant_text(to / from, 3);
+  if (const double ratio = rounded_to(to / from, 3); ratio >= many)
+    return "x " + (ratio <= most_ungrouped ? significant_text(ratio, 3) : grouped_text(ratio));
   const std::string text = signed_text((to / from - 1) * 100, 1);
   return text == "=" ? text : text + " %";
 }

@@ -40,6 +40,14 @@ TEST_CASE("a bar is drawn in eighths of a character") {
   CHECK(bar_text(1e-9, 8) == "▏");  // little, not nothing
 }
 
+TEST_CASE("a change of ten times and more is a factor without an exponent") {
+  CHECK(relative_change(8, 8) == "=");
+  CHECK(relative_change(8, 4) == "-50.0 %");
+  CHECK(relative_change(2, 25) == "x 12.5");
+  CHECK(relative_change(1, 999.7) == "x 1,000");
+  CHECK(relative_change(13, 13 * 8814.0) == "x 8,810");
+}
+
 TEST_CASE("significant digits are counted from the first that is not zero") {
   CHECK(significant_text(0.82345, 4) == "0.8235");
   CHECK(significant_text(64, 4) == "64");
