@@ -96,6 +96,7 @@ struct Report {
   std::string gpu_family;  ///< "a100"; of a mixed job "t4+v100"
   std::optional<SoftwareRelease> software_release;
   Plan plan;
+  bool host_gathers = false;  ///< the launch floor has what the host does for tensors of ZeRO 3
   std::optional<DomainUse> domains;  ///< none where the job stays in one domain
   Seconds time_alone{};              ///< of an iteration without `neighbours`, where there are any
   std::vector<NeighbourCost> neighbours;

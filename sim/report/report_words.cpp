@@ -356,8 +356,11 @@ std::string text_of(Line line, const Report& report) {
     case Line::optimizer:
       return "The optimizer's step over the parameters that each GPU holds.";
     case Line::other:
-      return "Launching kernels where the CPU is slower than the GPU, and what the software does "
-             "once an iteration.";
+      return std::string(report.host_gathers
+                             ? "The CPU where it is slower than the GPU: its work for each tensor "
+                               "that ZeRO 3 gathers or scatters, and launching kernels; and"
+                             : "Launching kernels where the CPU is slower than the GPU, and") +
+             " what the software does once an iteration.";
   }
   return "";
 }

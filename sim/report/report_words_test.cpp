@@ -102,6 +102,16 @@ TEST_CASE("a reason speaks of tensor-parallel communication only where there is 
   CHECK(compute_of(report).find("tensor") == std::string::npos);
 }
 
+TEST_CASE("what the host does for tensors of ZeRO 3 is named where it counts") {
+  Report report = testing::small_report();
+  report.breakdown.seconds = {};
+  report.breakdown.seconds[static_cast<std::size_t>(Line::other)] = 1_ms;
+  const auto words = [&] { return reasons_for_time(report).front().text; };
+  CHECK(words().starts_with("Launching kernels"));
+  report.host_gathers = true;
+  CHECK(words().find("each tensor that ZeRO 3 gathers or scatters") != std::string::npos);
+}
+
 TEST_CASE("the bubble of equal stages is (p - 1) / (v m + p - 1)") {
   Plan plan;
   plan.parallel.pipeline = 4;

@@ -442,6 +442,9 @@ Report make_report(const Outcome& o) {
   if (!report.memory.fits)
     report.memory.advice = memory_advice(scenario, *o.whole_plan, report.memory);
   report.plan = scenario.plan;
+  report.host_gathers = scenario.software.host_gathers &&
+                        scenario.plan.parallel.gathers_in_passes() &&
+                        scenario.plan.parallel.replicas() > 1;
   report.model_name = scenario.model.name;
   report.platform_name = scenario.platform.name;
   report.software_name = scenario.software.name;
