@@ -4,6 +4,7 @@
 #include <set>
 
 #include "core/problem.hpp"
+#include "platform/platform_json.hpp"
 
 namespace windtunnel {
 namespace {
@@ -13,16 +14,17 @@ constexpr std::size_t most_combinations = 10'000'000;
 /// Key of a listed point's name, next to its pointers and values.
 constexpr const char* label_key = "label";
 
-/// A swept amount stands in for a measured one, as one from --set does: its source is the sweep.
+/// A swept amount stands in for a measured one, as one from --set does: its source is the sweep. So do those in lists, and in objects without
+/// sources of their own.
 JsonValue swept(const std::string& pointer, JsonValue value) {
-  const bool is_amount =
-      value.is_number() || (value.is_string() && !value.string().empty() &&
-                            value.string().front() >= '0' && value.string().front() <= '9');
   // Pointers to names or paths of files: /model, /platform/node_types/0/device.
   const bool is_name = pointer.ends_with("/device") || pointer == "/model" ||
                        pointer == "/platform" || pointer == "/software" ||
                        pointer == "/parallel/schedule";
-  if (is_amount && !is_name) value.origin.kind = OriginKind::command_line;
+  if (value.is_object() && value.find("source") == nullptr)
+    for (JsonValue::Member& member : value.object())
+      member.value = swept(pointer_join(pointer, member.key), std::move(member.value));
+  if (carries_number(value) && !is_name) value.origin.kind = OriginKind::command_line;
   return value;
 }
 

@@ -223,6 +223,20 @@ TEST_CASE("swept amounts need no source, and null takes a key away") {
   CHECK(sweep.scenario(1).nodes[0].nic_rate == 50_Gbps);
 }
 
+TEST_CASE("neither do amounts in swept lists, and in objects without sources") {
+  const SweepFixture fixture;
+  const Sweep sweep = fixture.sweep(R"({"points": [
+    {"/platform/fabric/kind": "fat_tree", "/platform/fabric/nodes_per_switch": [1, 2],
+     "/platform/fabric/taper": [1, 1]},
+    {"/platform/fabric": {"kind": "fat_tree", "nodes_per_switch": [1, 2], "taper": [1, 1],
+                          "latency": "10 us", "collective_latency": "5 us"}}]})");
+  for (const std::size_t point : {0U, 1U}) {
+    const Sources sources = sweep.scenario(point).platform.sources;
+    REQUIRE(sources.count("fabric/nodes_per_switch") == 1);
+    CHECK(sources.at("fabric/nodes_per_switch").text == "given on the command line");
+  }
+}
+
 TEST_CASE("a value inside a swept one is set on top of it, whichever is written first") {
   const SweepFixture fixture;
   const Sweep sweep = fixture.sweep(
