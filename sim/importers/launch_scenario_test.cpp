@@ -1459,7 +1459,7 @@ TEST_CASE("torchtitan cut a batch into as many pieces as stages until 2024") {
   CHECK(microbatch("[parallelism]\npipeline_parallel_degree = 4\n") == "1");
 }
 
-TEST_CASE("a configuration of DeepSpeed needs a model and GPUs, and says what it leaves open") {
+TEST_CASE("a configuration of DeepSpeed needs a model, and says what it leaves open") {
   const std::string config =
       R"({"bf16": {"enabled": true}, "zero_optimization": {"stage": 3, "overlap_comm": true,
           "offload_param": {"device": "cpu"}, "zero_hpz_partition_size": 8, "stage3_prefetch_bucket_size": 1,
@@ -1477,6 +1477,20 @@ TEST_CASE("a configuration of DeepSpeed needs a model and GPUs, and says what it
   CHECK(contains(run.messages, "stage3-typo 1"));
   CHECK_FALSE(contains(run.messages, "prefetch"));
   CHECK(contains(run.messages, "left to the defaults here: train-batch-size"));
+}
+
+TEST_CASE(
+    "the number of GPUs follows from the batches of DeepSpeed, and recomputation from nothing") {
+  ImportRun run = launch("deepspeed");
+  run.request.options.model = "llama2-7b";
+  run.with("ds.json", R"({"train_batch_size": 64, "train_micro_batch_size_per_gpu": 2,
+                          "gradient_accumulation_steps": 4, "bf16": {"enabled": true}})")
+      .run();
+  CHECK(json_at(run, "/nodes") == "1");  // 64 / (2 * 4) GPUs
+  CHECK(contains(run.messages, "write \"recompute\": \"full\" into /training"));
+  ImportRun open = launch("deepspeed");
+  open.request.options.model = "llama2-7b";
+  CHECK(contains(open.with("ds.json", R"({"train_batch_size": 64})").problem(), "give --gpus N"));
 }
 
 TEST_CASE("offloading, MiCS and Ulysses are read from a configuration of DeepSpeed") {

@@ -21,10 +21,9 @@ Imported import_deepspeed(const ImportRequest& request, const Library& library) 
   if (!config.is_object())
     throw option_error("import", request.kind, request.inputs.front().string() + " holds no object",
                        "give a configuration of DeepSpeed");
-  if (request.options.model.empty() || request.options.gpus == 0)
+  if (request.options.model.empty())
     throw option_error("import", request.kind,
-                       "a configuration of DeepSpeed says neither the model nor the number of GPUs",
-                       "give --model MODEL and --gpus N");
+                       "a configuration of DeepSpeed does not say the model", "give --model MODEL");
   LaunchSettings settings = read_json_settings(config);
   std::string chosen;
   std::erase_if(settings.settings, [&](const LaunchSetting& each) {
@@ -42,7 +41,11 @@ Imported import_deepspeed(const ImportRequest& request, const Library& library) 
         "\"auto\" is chosen by the program that calls DeepSpeed, and is left to the defaults "
         "here: " +
         chosen);
-  const int gpus = request.options.gpus;
+  // train_batch_size = micro batch * accumulation steps * replicas (DeepSpeedConfig._batch_assertion()); of two it makes the third.
+  const int samples = scenario.number("train-micro-batch-size-per-gpu") *
+                      scenario.number("gradient-accumulation-steps");
+  const int gpus = scenario.gpus(
+      samples > 0 ? scenario.number("train-batch-size") / samples * scenario.gpus_of_replica() : 0);
   const int data = std::max(1, gpus / scenario.gpus_of_replica());
   if (scenario.at("/parallel/context", 1) > 1)  // Ulysses
     scenario.set_from("sequence-parallel-size", "/parallel/context_method", "all_to_all");
@@ -66,10 +69,10 @@ Imported import_deepspeed(const ImportRequest& request, const Library& library) 
   if (!is_auto && !scenario.has("/training/precision"))
     scenario.note("neither bf16 nor fp16 is enabled: DeepSpeed trains in fp32");
   scenario.set_default("/training/precision", is_auto ? "bf16" : "fp32");
-  if (scenario.settings().find("activation-checkpointing.partition-activations") != nullptr)
-    scenario.note(
-        "`activation_checkpointing` takes effect where the model asks for it: \"recompute\": "
-        "\"full\" of /training says so here");
+  scenario.note(
+      "whether activations are recomputed is said by the program that calls DeepSpeed "
+      "(gradient_checkpointing of Transformers): where they are, write \"recompute\": \"full\" "
+      "into /training");
   return scenario.finish("deepspeed-2024", gpus);
 }
 
