@@ -252,8 +252,12 @@ JsonSyntaxError explain_other(const Token& token) {
 }
 
 JsonSyntaxError explain_tokens(Scanner& scanner, const JsonStop& stop) {
+  const auto explain_word_here = [&](const Token& word) {
+    const bool is_yaml = !stop.open && scanner.next().text == ":";
+    return is_yaml ? at(word, "this is YAML, and only JSON is read here") : explain_word(word);
+  };
   if (stop.begins_with_word)
-    if (const Token word = scanner.next(); !is_json_word(word.text)) return explain_word(word);
+    if (const Token word = scanner.next(); !is_json_word(word.text)) return explain_word_here(word);
   Token before, token = scanner.next();
   const bool begins_text = stop.expected == Expected::value && !stop.open && token.begin == 0;
   if (begins_text && token.text == byte_order_mark) token = scanner.next();
@@ -271,7 +275,7 @@ JsonSyntaxError explain_tokens(Scanner& scanner, const JsonStop& stop) {
   if (token.text.empty()) return explain_end(token, stop.open);
   if (is_mark(token.text)) return explain_mark(token, before, expected, stop.open);
   if (token.text.front() == '"' || is_json_word(token.text)) return explain_value(token, expected);
-  return is_word_character(token.text.front()) ? explain_word(token) : explain_other(token);
+  return is_word_character(token.text.front()) ? explain_word_here(token) : explain_other(token);
 }
 
 }  // namespace

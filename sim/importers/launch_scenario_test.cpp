@@ -754,6 +754,8 @@ TEST_CASE("files of Primus, Megatron-Bridge, ms-swift and the Trainer are named 
       contains(problem("megatron", "h.sh",
                        "#!/bin/bash\ndeepspeed t.py --per_device_train_batch_size 4 --bf16 True\n"),
                "Hugging Face's Trainer"));
+  CHECK(contains(problem("deepspeed", "a.yml", "base_model: x\ndatasets:\n  - path: y\n"),
+                 "a configuration of axolotl, in YAML"));
   CHECK(contains(problem("deepspeed", "x.yml",
                          "{\"pipe-parallel-size\": 1, \"zero_optimization\": {\"stage\": 1}}"),
                  "GPT-NeoX"));
