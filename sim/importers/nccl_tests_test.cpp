@@ -280,6 +280,15 @@ TEST_CASE("a network that the largest size does not saturate is taken as it was 
   // 80 GB/s at 1 GiB, of 8 x 25
   CHECK(platform.node_types[0].nic_efficiency == doctest::Approx(0.4).epsilon(1e-3));
   CHECK(contains(run.messages, "does not saturate the network"));
+  CHECK_FALSE(contains(run.messages, "fits these times badly"));
+}
+
+TEST_CASE("a rate between nodes from times that no curve fits comes with a warning") {
+  std::vector<Time> times = at_rate(100e9, 2 * 31 / 32.0);
+  for (std::size_t i = 0; i < times.size(); i += 2) times[i].us *= 10;
+  auto run = nccl("selene-a100");
+  run.with("four.log", log_of(times, 32, 4)).run();
+  CHECK(contains(run.messages, "warning: the form fits these times badly"));
 }
 
 TEST_CASE("columns of -I and -S, in-place lines, and the older header are read by their names") {
@@ -374,6 +383,8 @@ TEST_CASE("bad logs of nccl-tests are refused with the line, and nothing is writ
   // Lines: 1 name, 2 threads, 3 to 10 ranks, 11 header, 12 to 24 sizes.
   refused("", "1:1", "no table of nccl-tests");
   refused(good.substr(0, good.find('\n', good.find("size"))), "11:", "the table has no line");
+  const std::string tagged = replaced(good, "\n  ", "\n[0]  ");
+  refused(tagged, "12:", "no row of the table begins with a size and a count");
   const std::size_t second = good.find('\n', good.find("1048576")) + 1;
   refused(good.substr(0, second + 60), "13:", "the file may be truncated");
   refused(good.substr(0, second), "12:", "1 sizes of 1 MiB or more, where a fit needs 5");

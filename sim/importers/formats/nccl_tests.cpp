@@ -163,7 +163,10 @@ class NcclTextReader {
                    "the file may be truncated, or be something else");
       return std::move(run_);
     }
-    if (lines_.empty() && problems_.empty())
+    if (lines_.empty() && problems_.empty() && !run_.unread.empty())
+      log_.problem(run_.unread.front(), "no row of the table begins with a size and a count",
+                   "cut what stands before them, as the tag of a launcher");
+    else if (lines_.empty() && problems_.empty())
       log_.problem(log_.end(), "the table has no line", "the file may be truncated");
     if (columns_->has_error && !wrong_.empty())
       add_wrong_values(wrong_, place_of_wrong_, problems_);
@@ -692,6 +695,9 @@ class NcclImport : PlatformImport {
           "the largest size does not saturate the network: its bus bandwidth is taken, and the "
           "limit may be up to " +
           to_text(found.fit.saturated));
+    if (found.fit.num_times >= least_sizes && found.fit.mean_error > largest_trusted_error)
+      warn("the form fits these times badly, and the rate of the cards with them: " +
+           percent_text(found.fit.mean_error) + " on average");
     const bool is_kept = found.is_bound_inside && found.efficiency <= node.nic_efficiency;
     if (is_kept) {
       note("the links inside a node set the pace of this run: its network cards carry at least " +
