@@ -314,6 +314,23 @@ TEST_CASE("the vocabulary is that of the tokenizer that a script names") {
   CHECK(vocabulary("--vocab-size 64000 --tokenizer-model /m/mistral") == "64000");
 }
 
+TEST_CASE("biases that a model of RMSNorm is simulated without are told") {
+  const auto messages = [](const std::string& options) {
+    ImportRun run = launch("megatron");
+    run.request.options.gpus = 8;
+    run.with("run.sh",
+             "python t.py --num-layers 32 --hidden-size 4096 --num-attention-heads 32 --bf16 "
+             "--swiglu --vocab-size 32000 --seq-length 4096 " +
+                 options + "\n")
+        .run();
+    return run.messages;
+  };
+  const std::string told = "is simulated without them";
+  CHECK(contains(messages("--normalization RMSNorm"), told));
+  CHECK_FALSE(contains(messages("--normalization RMSNorm --disable-bias-linear"), told));
+  CHECK_FALSE(contains(messages("--normalization LayerNorm"), told));
+}
+
 TEST_CASE("a size of the vocabulary that no tokenizer's name says is called a guess") {
   const auto messages = [](const std::string& options, const std::string& ffn = "14336",
                            const char* file = "run.sh") {

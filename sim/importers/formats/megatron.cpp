@@ -226,10 +226,16 @@ void set_widths(LaunchScenario& scenario, bool is_megatron) {
   }
   if (scenario.at("/model/moe/experts", 0) == 1) scenario.erase("/model/moe");  // dense
   const std::string bias = lower_case(scenario.text("bias"));
-  if ((scenario.is_on("disable-bias-linear") || bias == "false") && scenario.has("/model/layers") &&
-      !scenario.has("/model/gated_mlp") && !scenario.is("/model/family", "llama"))
+  const bool has_biases = !scenario.is_on("disable-bias-linear") && bias != "false";
+  const bool is_llama = scenario.is("/model/family", "llama");
+  if (!scenario.has("/model/layers")) return;
+  if (!has_biases && !scenario.has("/model/gated_mlp") && !is_llama)
     scenario.note(
         "a model without biases, but with LayerNorm, is simulated with them (family gpt)");
+  if (is_megatron && has_biases && is_llama)
+    scenario.note(
+        "a model with biases (no disable-bias-linear), but with RMSNorm, is simulated without "
+        "them (family llama)");
 }
 
 /// The value of a list expression in Python of numbers of one layer each: "([0]*3+[1]*58)", "[1,1,1,0]*12". Empty where it is none.
