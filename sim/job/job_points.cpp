@@ -1,8 +1,11 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <iterator>
+#include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "core/json_build.hpp"
 #include "core/mapped.hpp"
@@ -180,14 +183,23 @@ std::optional<JsonValue> least_json(const std::vector<JobPoint>& points, Expense
                                  })}});
 }
 
-/// Warnings of points, each once.
-std::vector<std::string> warnings_of(const std::vector<JobPoint>& points) {
-  std::vector<std::string> warnings;
-  for (const JobPoint& point : points)
-    if (point.result)
-      for (const std::string& each : point.result->warnings)
-        if (std::ranges::find(warnings, each) == warnings.end()) warnings.push_back(each);
-  return warnings;
+/// Warnings of points, each once: "points 1, 2: the prediction interval is …".
+std::vector<document::Part> warnings_of(const std::vector<JobPoint>& points) {
+  std::vector<std::pair<std::string, std::string>> said;  // a warning, and of which points
+  for (std::size_t i = 0; i < points.size(); ++i)
+    if (points[i].result)
+      for (const std::string& each : points[i].result->warnings) {
+        const std::string number = std::to_string(i + 1);
+        const auto known = std::ranges::find(said, each, &decltype(said)::value_type::first);
+        if (known == said.end())
+          said.emplace_back(each, "point " + number);
+        else
+          known->second.replace(0, known->second.find(' '), "points").append(", " + number);
+      }
+  std::vector<document::Part> parts;
+  for (const auto& [warning, of_points] : said)
+    parts.emplace_back(document::Verdict{"!", of_points + ": " + warning});
+  return parts;
 }
 
 }  // namespace
@@ -213,9 +225,18 @@ document::Document job_points_document(const std::string& name,
                                     {"fastest", least_json(points, Expense::days)},
                                     {"cheapest", least_json(points, Expense::cost)},
                                     {"points", array_of(points, point_json)}});
+  const auto has = [&](std::optional<JobFigure> JobResult::*expense) {
+    return std::ranges::any_of(points, [&](const JobPoint& each) {
+      return each.result && ((*each.result).*expense).has_value();
+    });
+  };
+  const bool has_cost = has(&JobResult::cost), has_energy = has(&JobResult::energy_mwh);
   document::Table table{
-      "rwr?rr?r??rr???w",
-      {{"#", "point", "GPUs", "days", "90 % of runs", "goodput", "cost", "MWh", ""}}};
+      std::string("rwr?rr?r??") + (has_cost ? "r" : "") + (has_energy ? "r???" : "") + "w",
+      {{"#", "point", "GPUs", "days", "90 % of runs", "goodput"}}};
+  if (has_cost) table.rows[0].emplace_back("cost");
+  if (has_energy) table.rows[0].emplace_back("MWh");
+  table.rows[0].emplace_back("");
   for (std::size_t i = 0; i < points.size(); ++i) {
     const auto at = [&](const char* key, std::string (*format)(double)) {
       return document::figure(data, "/points/" + std::to_string(i) + "/" + key, format);
@@ -223,8 +244,10 @@ document::Document job_points_document(const std::string& name,
     table.rows.push_back({std::to_string(i + 1), points[i].values, at("gpus", grouped_text),
                           at("days/median", amount_text),
                           at("days/p5", amount_text) + " to " + at("days/p95", amount_text),
-                          at("goodput/median", percent_text), at("cost/median", amount_text),
-                          at("energy_mwh/median", amount_text), verdict(points[i])});
+                          at("goodput/median", percent_text)});
+    if (has_cost) table.rows.back().push_back(at("cost/median", amount_text));
+    if (has_energy) table.rows.back().push_back(at("energy_mwh/median", amount_text));
+    table.rows.back().push_back(verdict(points[i]));
   }
   document::Section every{"points", "Points", "Every point", {std::move(table)}};
   if (const std::vector<PricedPoint> with_price = priced(points); !with_price.empty())
@@ -233,15 +256,8 @@ document::Document job_points_document(const std::string& name,
         "days: its interval is as wide.",
         days_money_chart(with_price), every.parts.front(), advice(points, Expense::days),
         advice(points, Expense::cost)};
-  return {data,
-          "job",
-          name,
-          {"days against money"},
-          "",
-          {},
-          {every},
-          "windtunnel job --json",
-          warnings_of(points)};
+  std::ranges::move(warnings_of(points), std::back_inserter(every.parts));
+  return {data, "job", name, {"days against money"}, "", {}, {every}, "windtunnel job --json", {}};
 }
 
 std::string job_points_csv(const std::vector<JobPoint>& points) {

@@ -38,6 +38,18 @@ TEST_CASE("the front has the points that no other beats in days and money") {
         std::string::npos);
 }
 
+TEST_CASE(
+    "warnings of points stand below the answer, each once, and figures of no point are left out") {
+  std::vector<JobPoint> points{point(10, 5), point(20, 3), point(30, 2)};
+  for (JobPoint& each : points) each.result->warnings = {"wide"};
+  points[1].result->warnings = {"narrow"};
+  const std::string text = text_of(job_points_document("sizes", points));
+  CHECK(text.find("Fastest: ") < text.find("! points 1, 3: wide\n"));
+  CHECK(text.find("! point 2: narrow\n") != std::string::npos);
+  CHECK(text.find("cost") != std::string::npos);
+  CHECK(text.find("MWh") == std::string::npos);
+}
+
 TEST_CASE("two points are distinguished where their distance is more than both errors together") {
   // 90 of 100 cases stay below 0.7791 of what 95 do: 0.7791 · ln 1.1 · sqrt(2) = 0.1050, a factor of 1.1107
   for (const Expense expense : {Expense::days, Expense::cost}) {
