@@ -443,7 +443,9 @@ std::vector<const Codec*> candidates(std::string_view name, const Plan& plan) {
   const bool sharded = gradients && plan.parallel.zero_stage >= 2;
   std::vector<const Codec*> list = codecs();
   std::erase_if(list, [&](const Codec* codec) {
-    return (codec->needs_sums() && !sums) || (codec->sends_factors() && sharded);
+    // 1-bit Adam sends momenta, which each replica must have whole (Tang et al. 2021, section 4).
+    const bool needs_whole = codec->sends_factors() || std::string_view(codec->name()) == "sign";
+    return (codec->needs_sums() && !sums) || (needs_whole && sharded);
   });
   std::stable_partition(list.begin(), list.end(),
                         [](const Codec* codec) { return codec->needs_sums(); });

@@ -430,6 +430,7 @@ TEST_CASE("every stage with nodes of its own is asked about, and every codec tha
     CHECK(asked.count("stage " + std::to_string(stage) + " 10 % faster") == 1);
   CHECK(asked.count("pipeline backward: powersgd of rank 16") == 1);
   CHECK(asked.count("data gradients: powersgd of rank 128") == 0);  // ZeRO 2 has no whole gradients
+  CHECK(asked.count("data gradients: signs (1-bit Adam)") == 0);    // nor whole momenta
   CHECK(asked.count("pipeline forward: powersgd of rank 16") == 0);  // an activation is used whole
   CHECK(asked.count("zero gather: int8") == 1);
 }
