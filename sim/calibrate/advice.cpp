@@ -351,10 +351,15 @@ std::string before_text(const Advice& advice) {
 std::string constants_text(const Advice& advice) {
   std::string text = "\n  It depends on\n";
   std::size_t widest = 0;
+  const auto name_of_constant = [](const AdvisedConstant& each) {
+    const std::string& pointer = each.constant.pointer;
+    const std::string key = pointer.substr(pointer.rfind('/') + 1);
+    return each.constant.name + (each.constant.name.ends_with(key) ? "" : " (" + key + ")");
+  };
   for (const AdvisedConstant& each : advice.constants)
-    widest = std::max(widest, each.constant.name.size());
+    widest = std::max(widest, name_of_constant(each).size());
   for (const AdvisedConstant& each : advice.constants)
-    text += "    " + left_aligned(each.constant.name, static_cast<int>(widest) + 2) +
+    text += "    " + left_aligned(name_of_constant(each), static_cast<int>(widest) + 2) +
             right_aligned(text_of(each.given), 10) + "  known to a factor of " +
             fixed_text(factor_of(each.spread), 2) + "; 10 % of it is " +
             signed_percent_text(std::pow(1.1, each.sensitivity) - 1) + " of the time\n";

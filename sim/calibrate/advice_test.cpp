@@ -75,6 +75,7 @@ TEST_CASE("before a run is measured, the interval is the one that run states") {
   CHECK(advice_text(advice, "plan.json")
             .find("90 % interval: " + detail::time_text(low, high) + " to " +
                   detail::time_text(high, high) + ", as run states it") != std::string::npos);
+  CHECK(advice_text(advice, "plan.json").find("    emax (peak_fraction)  ") != std::string::npos);
 }
 
 TEST_CASE("a constant of nodes is advised on nodes that it matters on") {
