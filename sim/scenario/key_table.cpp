@@ -67,6 +67,14 @@ void read_recomputed_modules(ObjectReader& reader, const Key& key, PlanChoice& c
 
 /// `training/recompute_layers`: {"every": n} or {"first": n}.
 void read_recomputed_layers(ObjectReader& reader, const Key& key, PlanChoice& choice) {
+  if (const JsonValue* value = reader.value().find(key.name()); value && value->is_integer()) {
+    const std::string layers = canonical_text(*value);
+    reader.take(key.name());
+    return reader.problem(
+        key.name(), "recompute_layers is " + layers + ", which does not say which layers",
+        "write {\"first\": " + layers + "}: the first " + layers +
+            " of each chunk; {\"every\": " + layers + "}: those whose number is a multiple");
+  }
   std::optional<ObjectReader> layers = reader.optional_child(key.name());
   if (!layers) return;
   RecomputedLayers& read = choice.training.recompute_layers;
