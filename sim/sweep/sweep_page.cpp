@@ -350,10 +350,9 @@ std::vector<PointColumn> point_columns(const SweepContent& page) {
            return (figure.key == "memory_max_bytes" ? memory_mark(row) : "") + cell("");
          }});
   };
-  const auto add_text = [&](const std::string& key, const std::string& title,
-                            const std::string& kind = "") {
+  const auto add_text = [&](const std::string& key, const std::string& title) {
     columns.push_back(
-        {"data-key=\"" + escaped(key) + "\"", title, kind,
+        {"data-key=\"" + escaped(key) + "\"", title, "",
          [key](const JsonValue& row, const DataView&) { return escaped(text_at(row, key)); }});
   };
   add_figure({"point", "point"});
@@ -369,7 +368,8 @@ std::vector<PointColumn> point_columns(const SweepContent& page) {
                               : *memory_mark(row) != 0    ? "not known"
                                                           : "yes";
                      }});
-  if (page.ranked.failed > 0) add_text("error", "error", "error-text");
+  // Why, the section of failed points says.
+  if (page.ranked.failed > 0) add_text("failure", "failed");
   return columns;
 }
 

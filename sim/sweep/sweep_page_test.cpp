@@ -85,6 +85,7 @@ TEST_CASE("failed points stand with their reason, and points that are missing ar
   CHECK(contains(page, "1 of 3 points could not be simulated"));
   CHECK(contains(page, "1 of 3 points are left to do"));
   CHECK(contains(page, "point 1: micro_batch 3"));
+  CHECK(contains(page, "<td>bad_input</td>"));
   CHECK(contains(page, "A curve needs two simulated points"));
   CHECK(contains(page, "tokens/s at best"));
 }

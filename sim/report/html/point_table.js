@@ -35,8 +35,8 @@ class PointTable {
 
   cell(column, {row, place}) {
     const is_bound = row.memory_verdict === 'lower_bound';
-    const value = row[column.key], classes = [column.scale ? 'n' : '', column.key === 'error' ? 'error-text' : ''].filter(Boolean).join(' ');
-    const cell = make('td', classes ? {class: classes} : {});
+    const value = row[column.key],
+      cell = make('td', column.scale ? {class: 'n'} : {});
     if (value === undefined) return cell;
     if (column.scale) {
       const figure = (number, key) => {
