@@ -246,8 +246,10 @@ std::vector<document::Table> totals_of_work(const JsonValue& gpu) {
   const html::DataView view{&gpu};
   const double window = view.amount("/window_s");
   std::vector<document::Table> tables{{"wrr", {{"", "time", "share"}}}};
+  constexpr double rounding = 1e-6;  // of the window: an overlap of a nanosecond is none
   for (const html::FigureRow& row : time_rows())
-    if (const double time = view.amount(row.pointer); time > 0 || row.label.front() != ' ')
+    if (const double time = view.amount(row.pointer);
+        time > rounding * window || row.label.front() != ' ')
       tables.front().rows.push_back(
           {row.label, row.text(time), percent_text(window > 0 ? time / window : 0)});
   const auto add = [&](const std::string& heading, const JsonValue& works) {

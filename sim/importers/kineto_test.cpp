@@ -243,6 +243,19 @@ TEST_CASE("times are read to the nanosecond, however large the clock") {
     CHECK_MESSAGE(!to_nanoseconds_exactly(text), text);
 }
 
+TEST_CASE("an overlap that is rounding of the clock is not shown") {
+  const TemporaryFolder folder;
+  const auto hidden = [&](const std::string& begin) {
+    const std::string times = "\"ts\": " + begin + ", \"dur\": 1000";
+    const auto file = folder.write(
+        "t.json", "{\"traceEvents\": [" + event("kernel", "gemm", 1, at(0, 10000)) + ", " +
+                      event("kernel", "ncclDevKernel_AllReduce", 2, times) + "]}");
+    return text_of_import({file});
+  };
+  CHECK(contains(hidden("9500"), "500 us"));
+  CHECK_FALSE(contains(hidden("9999.999"), "1.00 ns"));
+}
+
 TEST_CASE("a real step of data-parallel training on A100: all-reduces behind the backward pass") {
   const std::string text = text_of_import({sample("trace-1-step.json.gz")});
   CHECK(contains(text, "1258 pieces of GPU work, 1 profiler step\n"));
