@@ -12,6 +12,7 @@
 
 #include "core/contracts.hpp"
 #include "core/object_reader.hpp"
+#include "core/text_list.hpp"
 #include "platform/network.hpp"
 #include "units/member_reader.hpp"
 
@@ -503,23 +504,34 @@ bool carries_number(const JsonValue& value) {
 
 Sources read_sources(ObjectReader& reader, const std::string& prefix) {
   Sources sources;
+  const bool says_none = !reader.has("source");
   const Sources entries = read_entries(reader);
   if (!reader.value().is_object()) return sources;
+  std::vector<const JsonValue::Member*> missing;
   for (const JsonValue::Member& member : reader.value().object()) {
     const JsonValue& value = member.value;
     if (member.key == "name" || member.key == "description" || member.key == "source" ||
         value.origin.kind == OriginKind::defaulted || !carries_number(value))
       continue;
-    if (const std::optional<Source> source = source_of(member, entries)) {
+    if (const std::optional<Source> source = source_of(member, entries))
       sources.emplace(prefix + member.key, *source);
-    } else {
-      const std::vector<std::string> nothing;  // the number itself is none the worse
-      reader.problems().add({value.origin, pointer_join(reader.pointer(), member.key),
-                             member.key + " has no source, and every number needs one",
-                             "add \"source\": {\"" + member.key + "\": \"assumed: why\"}"},
-                            nothing);
-    }
+    else
+      missing.push_back(&member);
   }
+  const std::vector<std::string> nothing;  // the number itself is none the worse
+  if (says_none && missing.size() > 1) {
+    const auto key = [](const JsonValue::Member* member) { return member->key; };
+    reader.problems().add({missing.front()->value.origin, reader.pointer(),
+                           listed(missing, key) + " have no source, and every number needs one",
+                           R"(add "source": "assumed: why", which holds for all of them)"},
+                          nothing);
+    return sources;
+  }
+  for (const JsonValue::Member* member : missing)
+    reader.problems().add({member->value.origin, pointer_join(reader.pointer(), member->key),
+                           member->key + " has no source, and every number needs one",
+                           "add \"source\": {\"" + member->key + "\": \"assumed: why\"}"},
+                          nothing);
   return sources;
 }
 

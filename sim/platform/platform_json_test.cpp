@@ -238,6 +238,13 @@ TEST_CASE("a number without a source is a problem") {
                                       "/platform/node_types/0/nic_efficiency"});
 }
 
+TEST_CASE("numbers of an object without sources are one problem") {
+  const std::string text = with(platform_text, "'source': 'assumed: test',\n", "");
+  CHECK(problems_of(text) ==
+        Messages{"gpus, nics, nic_rate, nic_efficiency have no source, and every "
+                 "number needs one at /platform/node_types/0"});
+}
+
 TEST_CASE("the star covers the keys that source does not name") {
   Problems problems;
   const Platform platform =
