@@ -104,6 +104,14 @@ JsonValue& BasePlatform::only_device(const Library& library) {
   return device;
 }
 
+std::string ask_for_base(Interconnect::Kind kind) {
+  const char* const shipped = kind == Interconnect::Kind::mesh   ? "hgx-h200-4gpu"
+                              : kind == Interconnect::Kind::pcie ? "aws-16xt4"
+                                                                 : "dgx-h100";
+  return std::string("name a base of kind ") + name_of(kind) + ", as " + shipped +
+         ", or a file that extends it with your device";
+}
+
 bool join_all(const std::vector<std::vector<int>>& lanes) {
   Interconnect mesh;
   mesh.kind = Interconnect::Kind::mesh;

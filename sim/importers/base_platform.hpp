@@ -53,6 +53,9 @@ void set_number(JsonValue& object, const std::string& key, const Value& value,
   set_source(object, key, source);
 }
 
+/// "name a base of kind mesh, as hgx-h200-4gpu, or a file that extends it with your device": what to do about another kind of base.
+std::string ask_for_base(Interconnect::Kind kind);
+
 /// True if NVLinks, [GPU][GPU], lead to every GPU, so that collectives run over them.
 bool join_all(const std::vector<std::vector<int>>& lanes);
 

@@ -83,6 +83,17 @@ TEST_CASE(
   auto wrong = topo("selene-a100");
   wrong.with("topo.txt", table("NV2"));
   CHECK(contains(wrong.problem(), "shows a mesh of NVLinks, but selene-a100 is of kind nvswitch"));
+  CHECK(contains(wrong.problem(), "name a base of kind mesh, as hgx-h200-4gpu, or a file"));
+}
+
+TEST_CASE("the platforms that are offered as bases are of the kind asked for") {
+  for (const auto& [name, kind] : all_names<Interconnect::Kind>()) {
+    const std::string asked = ask_for_base(kind);
+    CAPTURE(asked);
+    const std::size_t begin = asked.find(", as ") + 5;
+    const BasePlatform base(asked.substr(begin, asked.find(", or") - begin), shipped_library());
+    CHECK(base.only_node().interconnect.kind == kind);
+  }
 }
 
 TEST_CASE("a bond of more NVLinks than the base's GPU has is refused, one of fewer is a warning") {

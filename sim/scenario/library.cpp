@@ -79,7 +79,8 @@ std::string suggest_name(const Library& library, const LibraryKind& kind, const 
     return "did you mean \"" + nearest + "\"?";
   if (names.empty()) return "there is none in " + (library.root / kind.folder).string();
   if (names.size() > most_listed)
-    return std::string("windtunnel list ") + kind.name + " shows them";
+    return std::string("windtunnel list ") + kind.name +
+           " shows them; a file of your own is named by its path";
   std::string list = "there is";
   for (const std::string& known : names) list += (known == names.front() ? " " : ", ") + known;
   return list;

@@ -225,10 +225,9 @@ class NcclTopologyImport : PlatformImport {
     problems_.throw_if_any();
     kind_ = first.has_switch ? Interconnect::Kind::nvswitch : Interconnect::Kind::mesh;
     if (node().interconnect.kind != *kind_)
-      throw base_error(
-          file_ + " shows " + kind_text() + ", and " + base_.name() +
-              " joins its GPUs in another way, whose constants mean something else",
-          std::string("name a base of kind ") + (first.has_switch ? "nvswitch" : "mesh"));
+      throw base_error(file_ + " shows " + kind_text() + ", and " + base_.name() +
+                           " joins its GPUs in another way, whose constants mean something else",
+                       ask_for_base(*kind_));
     if (!first.has_switch) read_lanes();
   }
 
@@ -246,7 +245,7 @@ class NcclTopologyImport : PlatformImport {
     problems_.throw_if_any();
     if (!join_all(lanes))
       throw base_error("the NVLinks in " + file_ + " form no ring through all GPUs",
-                       "name a base of kind pcie");
+                       ask_for_base(Interconnect::Kind::pcie));
     set_lanes(lanes, source_);
   }
 

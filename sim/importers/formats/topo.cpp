@@ -310,11 +310,11 @@ class TopoImport : PlatformImport {
     if (most_lanes_ == 0)
       throw base_error(file_ + " shows no NVLink, but " + base_.name() + " is of kind " +
                            name_of(base_kind) + "; nvidia-smi topo -mp leaves NVLinks out",
-                       "import the output of nvidia-smi topo -m; if the node has none, name a "
-                       "base of kind pcie");
+                       "import the output of nvidia-smi topo -m; if the node has none, " +
+                           ask_for_base(Kind::pcie));
     throw base_error(file_ + " shows " + kind_text() + ", but " + base_.name() + " is of kind " +
                          name_of(base_kind) + ", whose constants mean something else",
-                     std::string("name a base of kind ") + name_of(kind_));
+                     ask_for_base(kind_));
   }
 
   std::string kind_text() const {
