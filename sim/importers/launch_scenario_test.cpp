@@ -1063,6 +1063,20 @@ TEST_CASE("overlaps that a script turns on or off are the stack's") {
   CHECK(contains(messages, "overlapped-distributed-optimizer is zero_stage 2 here"));
 }
 
+TEST_CASE(
+    "the key that is nearest to Transformer Engine's overlap of tensor collectives is named") {
+  const auto messages = [](const std::string& options) {
+    ImportRun run = launch("megatron");
+    run.request.options.gpus = 16;
+    run.request.options.model = "llama2-7b";
+    run.with("run.sh", "python t.py --bf16 --sequence-parallel " + options + "\n").run();
+    return run.messages;
+  };
+  const std::string told = "simulated as PyTorch's, with \"async_tensor_parallel\": true";
+  CHECK(contains(messages("--tensor-model-parallel-size 2 --tp-comm-overlap"), told));
+  CHECK_FALSE(contains(messages("--tp-comm-overlap"), told));
+}
+
 TEST_CASE("activations and states that a script keeps on the host are there") {
   std::string messages;
   const auto training = [&](const std::string& options, const char* key) {

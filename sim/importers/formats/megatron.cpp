@@ -148,6 +148,12 @@ void set_exchanges(LaunchScenario& scenario) {
       scenario.note(std::string(option) + " has no effect with sequence-parallel");
     else if (scenario.is_on(option))
       scenario.set_from(option, pointer, false);
+  // User buffers of Transformer Engine (te.pytorch.module.base.initialize_ub()): other kernels in other pieces than PyTorch's.
+  for (const char* const option : {"tp-comm-overlap", "ub-tp-comm-overlap"})
+    if (scenario.is_on(option) && scenario.at("/parallel/tensor", 1) > 1)
+      scenario.note(std::string(option) +
+                    " is not used: collectives in pieces behind products are simulated as "
+                    "PyTorch's, with \"async_tensor_parallel\": true of /parallel");
 }
 
 /// --cpu-offloading-num-layers (of ModelParallelConfig): activations of so many of the model's layers, which no stages share with it.
