@@ -702,6 +702,7 @@ class ScenarioReader {
   /// The tree of the whole scenario, nothing read from it yet.
   JsonValue merge(JsonValue tree, const std::string& fallback_name, VersionKey version) {
     merge_files(std::move(tree));
+    refuse_other_files();
     {
       ObjectReader root(tree_, {}, problems_);
       read_label(root, fallback_name, version);

@@ -34,6 +34,17 @@ std::string outcome_of(Read read) {
   }
 }
 
+TEST_CASE("a set of measurements is told from a scenario before anything is missed in it") {
+  const auto file = source_dir() / "validation/torchtitan/fsdp2.json";
+  try {
+    merged_scenario(file, Library{source_dir()});
+    FAIL("accepted");
+  } catch (const InputError& error) {
+    CHECK(std::string(error.what()).find("validate reads measurement sets") != std::string::npos);
+    CHECK(error.problems().size() == 1);
+  }
+}
+
 TEST_CASE("a template gives what reading the whole again would, problems included") {
   const Library library{source_dir()};
   const auto file = source_dir() / "scenarios" / "gpt-39b-512xa100.json";
