@@ -20,8 +20,10 @@
 #include "report/report_words.hpp"
 #include "report/terminal_text.hpp"
 #include "scenario/scenario.hpp"
+#include "schedule/in_flight.hpp"
 #include "search/launch_arguments.hpp"
 #include "search/lower_bound.hpp"
+#include "simulate/memory_inputs.hpp"
 #include "units/quantity_reader.hpp"
 
 namespace windtunnel {
@@ -492,13 +494,26 @@ Verdict proof(const RankResult& result, const JsonValue& data) {
   return {"✓", what + " (gap " + gap + ")"};
 }
 
-Verdict why_none(const RankResult& result) {
+/// "stage 0 needs 91.2 GiB, the GPU has 79.2 GiB: 12.0 GiB too much; fits with …", with changes that no search tries. Empty where the
+/// margin of the search alone is missing.
+std::string advice_of(const Scenario& base, const RankResult& result) {
+  const Scenario nearest = with_plan(base, result.space, result.nearest->choice);
+  const MemoryAccount account =
+      account_memory(nearest, nearest.plan, count_in_flight(nearest.plan));
+  return account.fits ? "" : memory_advice(nearest, nearest.plan, account);
+}
+
+Verdict why_none(const Scenario& base, const RankResult& result) {
   if (!result.nearest) return {"✗", "no plan was considered"};
   const RejectedPlan& nearest = *result.nearest;
   std::string text = "no plan can be recommended. " +
                      std::string(nearest.memory ? "Nearest to fitting is " : "The first is ") +
                      detail::plan_text(nearest.choice.training, nearest.choice.parallel) + ": ";
-  if (nearest.memory) text += text_of(*nearest.memory);
+  if (nearest.memory) {
+    text += text_of(*nearest.memory);
+    if (const std::string advice = advice_of(base, result); !advice.empty())
+      text += ". Without the margin " + advice;
+  }
   for (const PlanRejection& rejection : nearest.shape) text += rejection.message + ". ";
   return {"✗", text};
 }
@@ -579,7 +594,7 @@ document::Section search_section(const Scenario& base, const RankResult& result,
                 "them out"});
   if (result.avoided) section.parts.emplace_back(avoided_words(result, data));
   if (result.plans.empty()) {
-    section.parts.emplace_back(why_none(result));
+    section.parts.emplace_back(why_none(base, result));
     return section;
   }
   if (auto risk = at_risk(result)) section.parts.emplace_back(*std::move(risk));

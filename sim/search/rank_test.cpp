@@ -334,6 +334,18 @@ TEST_CASE("when nothing fits the result says what comes nearest") {
   CHECK(rank_json(scenario, result).find("\"plans\": []") != std::string::npos);
 }
 
+TEST_CASE("when nothing fits the result says what would") {
+  const Scenario scenario = scenario_from(
+      R"({"name": "large", "model": "gpt3-175b", "platform": "a100-80gb-4hdr", "nodes": 2,
+          "training": {"global_batch": 64, "micro_batch": 1, "recompute": "full"},
+          "parallel": {"tensor": 8, "pipeline": 2}, "search": {"micro_batch": [1]}})");
+  const RankResult result = rank_plans(scenario, top(3));
+  REQUIRE(result.plans.empty());
+  const std::string page = page_of(rank_document(scenario, result));
+  CHECK(page.find(". Without the margin stage ") != std::string::npos);
+  CHECK(page.find("too much; ") != std::string::npos);
+}
+
 TEST_CASE("slow links between some nodes change which plan is best") {
   // Two stages of one node each need little of the link between the nodes, replicas on both need much.
   const std::string search = R"({"tensor": [8], "micro_batch": [2]})";
