@@ -294,13 +294,15 @@ void judge(StageMemory& memory, const MemoryInputs& inputs, const Device& device
   if (memory.is_simulated && wanted > memory.usable)
     memory.required = std::max(memory.required, wanted);
   memory.total = std::min(wanted, std::max(memory.usable, memory.required));
+  memory.is_tight =
+      (1 + software.reserved_scatter) * memory.reserved + memory.context > memory.usable;
   const bool is_trained = inputs.correction != nullptr && inputs.correction->is_better();
   if (memory.required > memory.usable)
     memory.verdict = MemoryVerdict::does_not_fit;
   else if (parallel.zero_stage == 3 && parallel.replicas() > 1 && !is_trained &&
            software.sharded_parameters == ShardedParameters::uncounted)
     memory.verdict = MemoryVerdict::lower_bound;
-  else if ((1 + software.reserved_scatter) * memory.reserved + memory.context > memory.usable)
+  else if (memory.is_tight)
     memory.verdict = MemoryVerdict::at_risk;
 }
 

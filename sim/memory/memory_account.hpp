@@ -60,6 +60,7 @@ struct StageMemory {
   Bytes total{};   ///< what nvidia-smi shows
   Bytes usable{};  ///< what the device has for the allocator and context
   MemoryVerdict verdict = MemoryVerdict::fits;
+  bool is_tight = false;  ///< by its figures at_risk, also where the verdict is graver
 
   /// Tensors of this kind at the peak.
   Bytes at_peak(HeldKind kind) const;

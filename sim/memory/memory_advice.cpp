@@ -25,6 +25,7 @@ struct TriedChange {
   std::string text;
   Bytes needed{};
   MemoryVerdict verdict = MemoryVerdict::fits;
+  bool is_tight = false;
 };
 
 std::string gib_text(Bytes bytes) {
@@ -61,6 +62,20 @@ void add_scatters(const Plan& plan, std::vector<Change>& changes) {
   changes.push_back(change_of(plan, "no_sync false"));
   Parallel& parallel = changes.back().choice.parallel;
   parallel.no_sync = parallel.overlap_gradient_reduce = false;
+}
+
+/// The loss that holds least of the logits, of those that the stack is known to have: torchtitan's of 2026, to which Liger's is nearest, on stacks of
+/// PyTorch alone, and that of Transformer Engine in place of Megatron-Core's compiled one.
+void add_loss(const MemoryInputs& inputs, std::vector<Change>& changes) {
+  const CrossEntropy used = inputs.plan->training.cross_entropy;
+  const CrossEntropy own = inputs.software->cross_entropy;
+  const bool is_pytorch =
+      own == CrossEntropy::plain || own == CrossEntropy::plain_half || own == CrossEntropy::fused;
+  const CrossEntropy least = is_pytorch ? CrossEntropy::chunked : CrossEntropy::in_place;
+  if (used == least || (!is_pytorch && used != CrossEntropy::vocab_parallel_compiled)) return;
+  changes.push_back(
+      change_of(*inputs.plan, std::string("cross_entropy \"") + name_of(least) + "\""));
+  changes.back().choice.training.cross_entropy = least;
 }
 
 void add_recompute(const Plan& plan, std::vector<Change>& changes) {
@@ -167,6 +182,7 @@ void add_offload(const MemoryInputs& inputs, const StageMemory& worst,
 std::vector<Change> changes_of(const MemoryInputs& inputs, const StageMemory& worst) {
   std::vector<Change> changes;
   add_scatters(*inputs.plan, changes);
+  add_loss(inputs, changes);
   add_recompute(*inputs.plan, changes);
   add_micro_batch(*inputs.plan, changes);
   add_pipeline(*inputs.model, *inputs.plan, changes);
@@ -180,14 +196,16 @@ std::vector<Change> changes_of(const MemoryInputs& inputs, const StageMemory& wo
 TriedChange tried(const std::string& text, const MemoryAccount& account) {
   TriedChange result{.text = text, .verdict = account.verdict};
   const bool fits = account.verdict != MemoryVerdict::does_not_fit;
-  for (const StageMemory& stage : account.stages)
+  for (const StageMemory& stage : account.stages) {
     result.needed = std::max(result.needed, fits ? stage.total : stage.required);
+    result.is_tight = result.is_tight || (fits && stage.is_tight);
+  }
   return result;
 }
 
 std::string with_figure(const TriedChange& change) {
   return change.text + (change.verdict == MemoryVerdict::lower_bound ? " (at least " : " (") +
-         gib_text(change.needed) + (change.verdict == MemoryVerdict::at_risk ? ", at risk)" : ")");
+         gib_text(change.needed) + (change.is_tight ? ", at risk)" : ")");
 }
 
 std::string suggestion_text(const std::vector<TriedChange>& changes) {
@@ -217,12 +235,13 @@ std::string memory_advice(const MemoryInputs& inputs, const MemoryAccount& accou
     if (less_fits) continue;
     if (const std::optional<MemoryAccount> after = account_of(change.choice)) {
       changes.push_back(tried(change.text, *after));
-      less_fits =
-          after->verdict == MemoryVerdict::fits || after->verdict == MemoryVerdict::lower_bound;
+      less_fits = after->fits && !changes.back().is_tight;
     }
   }
-  const auto fits = [](const TriedChange& each) { return each.verdict == MemoryVerdict::fits; };
-  std::stable_partition(changes.begin(), changes.end(), fits);
+  // The surest first.
+  std::ranges::stable_sort(changes, {}, [](const TriedChange& each) {
+    return std::pair(each.verdict != MemoryVerdict::fits, each.is_tight);
+  });
   return "stage " + std::to_string(worst.stage.index()) + " needs " + gib_text(worst.required) +
          ", the GPU has " + gib_text(worst.usable) + ": " +
          gib_text(worst.required - worst.usable) + " too much; " + suggestion_text(changes);

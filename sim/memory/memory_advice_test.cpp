@@ -148,6 +148,46 @@ TEST_CASE("a bound of memory is called one, and comes behind what surely fits") 
   CHECK(contains(world.account().advice, "(at least "));
 }
 
+TEST_CASE("a bound with nothing to spare is said to be at risk too") {
+  World world = large_world();
+  world.plan = World(gpt(48, 4096, 32, 2048, 51200), 4, 1, 4, 4, 8).plan;
+  world.plan.training.recompute = Recompute::none;
+  world.plan.parallel.zero_stage = 3;
+  world.software.sharded_parameters = ShardedParameters::uncounted;
+  world.plan.gpus_per_node = 4;                                // no larger tensor groups
+  world.plan.parallel.stage_layers = world.plan.stage_layers;  // nor more stages
+  // Full recomputation fits, and not with a fifth more of what is reserved.
+  world.software.reserved_scatter = 0.2;
+  World full = recomputed(world, Recompute::full);
+  full.device.usable_memory = full.account().stages.front().required + 1_MiB;
+  world.device.usable_memory = full.device.usable_memory;
+  const std::string advice = world.account().advice;
+  CAPTURE(advice);
+  CHECK(contains(advice, "recompute \"full\" (at least " + in_use(full) + ", at risk)"));
+}
+
+TEST_CASE("the loss that holds least is offered first, where the stack is known to have it") {
+  World world = recomputed(large_world(), Recompute::full);
+  world.plan = World(gpt(4, 1024, 16, 2048, 256000), 1, 1, 8, 4, 32).plan;
+  world.model = gpt(4, 1024, 16, 2048, 256000);
+  world.plan.training.recompute = Recompute::full;
+  const auto offered = [&](CrossEntropy own, CrossEntropy used) {
+    World other = world;
+    other.software.cross_entropy = own;
+    other.plan.training.cross_entropy = used;
+    other.device.usable_memory = other.account().stages.front().required - 1_MiB;
+    return other.account().advice;
+  };
+  // Of 2048 * 4 * 256000 logits plain holds 12 bytes, chunked 0.5.
+  CHECK(contains(offered(CrossEntropy::plain, CrossEntropy::plain),
+                 "fits with cross_entropy \"chunked\" ("));
+  CHECK(contains(offered(CrossEntropy::vocab_parallel, CrossEntropy::vocab_parallel_compiled),
+                 "fits with cross_entropy \"in_place\" ("));
+  CHECK_FALSE(contains(offered(CrossEntropy::plain, CrossEntropy::chunked), "cross_entropy"));
+  CHECK_FALSE(contains(offered(CrossEntropy::vocab_parallel, CrossEntropy::vocab_parallel),
+                       "cross_entropy"));
+}
+
 TEST_CASE("a degree is raised as far as it takes, and no further") {
   World world = large_world();
   world.plan.parallel.tensor = 1;
