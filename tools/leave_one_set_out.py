@@ -156,9 +156,14 @@ def fitted_allowance(runs_of_sets):
     return lambda share: base + growth * share
 
 
-def bounds(others, own, allowance):
+FEW_SETS = 5  # of stacks without a profile: the sign of the next one's error is not known
+
+
+def bounds(others, own, allowance, own_are_stand_ins=False):
     """Of ln(predicted / measured), by the share of the time outside kernels: UnseenErrors::bounds of sim/evidence, of at least nine sets, of which
     `own` ran the stack, or are what is known of stacks without a profile."""
+    if own_are_stand_ins and len(own) < FEW_SETS:
+        own = [runs + [(-error, share) for error, share in runs] for runs in own]
     count = len(others) + len(own)
     kinds = [(own, count / (len(own) + 1)), (others, count / (len(own) + 1) / len(others))] if own and others else [(others or own, 1)]
     weighted = sorted((error / allowance(share), weight / len(runs)) for sets, weight in kinds for runs in sets for error, share in runs)
@@ -183,7 +188,8 @@ def ends_of(name, runs, kinds, knows_stack):
     if kinds[name].is_stand_in:
         own = [other for other in left if kinds[other].is_stand_in and kinds[other].has_experts == kinds[name].has_experts]
     profiled = [other for other in left if not kinds[other].is_stand_in]
-    interval = bounds([runs[other] for other in profiled if other not in own], [runs[other] for other in own], fitted_allowance([runs[other] for other in profiled]))
+    interval = bounds([runs[other] for other in profiled if other not in own], [runs[other] for other in own], fitted_allowance([runs[other] for other in profiled]),
+                      kinds[name].is_stand_in)
     return [interval(share) for _, share in runs[name]]
 
 

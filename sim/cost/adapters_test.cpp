@@ -151,6 +151,9 @@ TEST_CASE("next to weights of four bits PEFT's norms, and what passes between la
   world.lora().frozen_type = FrozenType::nf4;
   CHECK(input(AdapterKernels::autocast_fp32) == Bytes{4 * sbh});
   CHECK(input(AdapterKernels::by_operation) == Bytes{2 * sbh});
+  world.plan.parallel.zero_stage = 3;
+  CHECK(input(AdapterKernels::autocast_fp32) == Bytes{2 * sbh});
+  world.plan.parallel.zero_stage = 0;
   // A norm keeps its input, which is its own fp32 copy, and the normalised values: 8 where 2 + 4 is kept of bf16.
   const auto of_norm = [&](AdapterKernels adapters) {
     const auto kept = [&](bool keeps) {

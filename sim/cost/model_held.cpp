@@ -70,10 +70,11 @@ ModelHeld::ModelHeld(const Transformer& model, const Plan& plan, KeptCopies copi
       n_(1) {
   const bool is_peft =
       adapters == AdapterKernels::autocast_fp32 || adapters == AdapterKernels::fp32;
-  if (is_peft && plan.training.lora.frozen_type == FrozenType::nf4) r_ = single;
+  const bool is_cast = is_peft && plan.parallel.zero_stage < 3;
+  if (is_cast && plan.training.lora.frozen_type == FrozenType::nf4) r_ = single;
   if (!plan.training.compile) copies_.keeps_gate = copies_.keeps_norms = true;
-  n_ = r_ /
-       e_;  // its input; its own fp32 copy where that has another type, and the normalised values
+  // A norm keeps its input; eager, its own fp32 copy where that has another type, and the normalised values.
+  n_ = r_ / e_;
   if (copies_.keeps_norms && model.has_rms_norms()) n_ = (single + r_) / e_;
 }
 
@@ -222,12 +223,12 @@ Held ModelHeld::experts() const {
   held.parameters.whole = expert_parameters(model_);
   held.matrices.whole = expert_matrices(model_);
   freeze(held);
+  if (plan_.parallel.expert > 1) held.at(Kept::saved).whole = elements(2 * copies);
   if (is_frozen()) {
     held.at(Kept::tensors).divided = elements(copies * 2 * f);
     return held;
   }
   held.at(Kept::tensors) = {elements(copies), elements(copies * 3 * f)};
-  if (plan_.parallel.expert > 1) held.at(Kept::saved).whole = elements(2 * copies);
   held.at(Kept::activated).divided = keeps_casts_ ? operands(copies * f) : elements(copies * f);
   if (keeps_casts_)
     held.at(Kept::tensors) = {operands(copies), elements(copies * 2 * f) + operands(copies * f)};

@@ -93,7 +93,7 @@ class ModelHeld {
   double d_;
   Bytes e_, q_;
   /// Of an element of what passes from layer to layer: fp32 next to weights of 4 bits under PEFT, whose norms and embedding
-  /// prepare_model_for_kbit_training() in peft/utils/other.py, PEFT 0.13, makes fp32.
+  /// prepare_model_for_kbit_training() in peft/utils/other.py, PEFT 0.13, makes fp32; not under ZeRO 3, where trainers do not call it.
   Bytes r_;
   bool
       keeps_casts_;  ///< inputs of products are kept as operands, for the gradients of weights in a quantised format

@@ -300,17 +300,23 @@ std::pair<double, double> UnseenErrors::bounds(const std::optional<std::string>&
       others.push_back(&set);
   const auto all = static_cast<double>(near.size() + others.size());
   if (all == 0) return {0, 0};
+  // Of a few stacks without a profile the sign of the next one's error is not known.
+  constexpr std::size_t few_sets = 5;
+  const bool knows_sign = !software || has_profile(*software) || near.size() >= few_sets;
   std::vector<std::pair<double, double>> weighted;  // a residual, and what it counts
-  const auto add = [&](const Set& set, double weight) {
-    for (std::size_t i = 0; i < set.residuals.size(); ++i)
-      weighted.emplace_back(
-          set.residuals[i] / allowance.of(set.outside_kernels.empty() ? 0 : set.outside_kernels[i]),
-          weight / static_cast<double>(set.residuals.size()));
+  const auto add = [&](const Set& set, double weight, bool has_sign = true) {
+    const double each = weight / static_cast<double>(set.residuals.size());
+    for (std::size_t i = 0; i < set.residuals.size(); ++i) {
+      const double residual =
+          set.residuals[i] / allowance.of(set.outside_kernels.empty() ? 0 : set.outside_kernels[i]);
+      weighted.emplace_back(residual, has_sign ? each : each / 2);
+      if (!has_sign) weighted.emplace_back(-residual, each / 2);
+    }
   };
   const bool are_alike = near.empty() || others.empty();
   const double of_near = are_alike ? 1 : all / static_cast<double>(near.size() + 1),
                of_other = are_alike ? 1 : of_near / static_cast<double>(others.size());
-  for (const Set* set : near) add(*set, of_near);
+  for (const Set* set : near) add(*set, of_near, knows_sign);
   for (const Set* set : others) add(*set, of_other);
   std::ranges::sort(weighted);
   const auto [low, high] = shortest_bounds(weighted, near.size() + others.size());

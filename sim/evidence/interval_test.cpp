@@ -177,10 +177,15 @@ TEST_CASE("a stack that no set ran is judged by those for which another's profil
   errors.sets["dense"] = {{"d"}, {0.4}};
   errors.sets["experts"] = {{"e"}, {-0.7}, {}, true};
   errors.profiles = {"t", "never run"};
-  // 19 sets each, 0.9 * 20 = 18 wanted: 9.5 of the stand-in, and 9.5 / 18 of each of the others, of which 17 are needed.
-  CHECK(errors.bounds("mine", 0) == std::pair<double, double>{0, 0.4});
+  // 19 sets each, 0.9 * 20 = 18 wanted: 9.5 of the stand-in, half of it with the other sign, and 9.5 / 18 of each of the others.
+  CHECK(errors.bounds("mine", 0) == std::pair<double, double>{-0.4, 0.4});
   CHECK(errors.bounds("mine", 0, true).first == doctest::Approx(-0.7));
-  CHECK(errors.bounds("mine", 0, true).second == doctest::Approx(0.17));
+  CHECK(errors.bounds("mine", 0, true).second == doctest::Approx(0.7));
+  // Five stand-ins show the sign: 0.9 * 24 = 21.6 of 23 sets are wanted, 5 * 23 / 6 = 19.2 of them, and 12 of the 18 others.
+  UnseenErrors five = errors;
+  for (int i = 1; i <= 4; ++i) five.sets["dense" + std::to_string(i)] = {{"d"}, {0.4}};
+  CHECK(five.bounds("mine", 0) == std::pair<double, double>{0, 0.4});
+  CHECK(five.bounds("mine", 0, true) == errors.bounds("mine", 0, true));
   // A profile of one's own under the name of a stand-in is not its profile.
   CHECK(errors.bounds("d", 0) == errors.bounds("mine", 0));
   // Stand-ins say nothing of a stack with a profile, nor of a fitted one: 0.9 * 19 = 17.1 of 18.

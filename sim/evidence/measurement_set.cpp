@@ -144,6 +144,9 @@ void read_measured(ObjectReader& reader, MeasurementPoint& point) {
   if (fits && (point.out_of_memory || point.failed))
     reader.problem("fits", "a run that fits did not end out of memory or for an unknown reason",
                    "leave one out");
+  if (!fits && (point.failed || point.has_time()))
+    reader.problem("fits", "a run that does not fit has no time, and ended for a known reason",
+                   "leave one out");
   point.fits = fits;
   point.out_of_memory = point.out_of_memory || !fits;
 }

@@ -245,8 +245,8 @@ void add_shards(std::vector<HeldTensor>& tensors, const Stage& stage) {
 /// True if the gradients of all layers' inputs stay until the backward pass ends, the two that pass through a layer among them, and no
 /// input is freed before (SoftwareProfile::reentrant_checkpoints).
 bool keeps_leaves(const Stage& stage) {
-  return stage.software.reentrant_checkpoints && stage.role.layers > 2 &&
-         stage.software.sharded_parameters == ShardedParameters::flat &&
+  return stage.software.reentrant_checkpoints && !stage.software.flattens_adapters &&
+         stage.role.layers > 2 && stage.software.sharded_parameters == ShardedParameters::flat &&
          stage.plan.training.lora.is_used() && stage.plan.training.recompute == Recompute::full;
 }
 
@@ -433,6 +433,12 @@ void free_as_gradients_come(std::vector<HeldTensor>& tensors,
       tensor.bytes = std::max(tensor.bytes - freed, Bytes{});
 }
 
+/// Parameters of the layers, before they are shared out.
+ParameterCounts layer_parameters(const Stage& stage) {
+  return count_parameters(
+      {{}, stage.operations.at(Direction::forward).layer, {}, stage.role.layers});
+}
+
 /// With no_sync() gradients are whole from the end of the first backward pass on: those of FSDP 1 in the type of the passes
 /// (_use_unsharded_grad_views in torch/distributed/fsdp/_flat_param.py, PyTorch 2.4), those of FSDP 2 in the type in which they are reduced
 /// (to_accumulated_grad_if_needed in torch/distributed/fsdp/_fully_shard/_fsdp_param.py, PyTorch 2.8). The step has shards.
@@ -443,15 +449,44 @@ void keep_whole_gradients(std::vector<HeldTensor>& tensors, const Stage& stage) 
   const Bytes each = stage.software.sharded_parameters == ShardedParameters::flat
                          ? element_size(training.precision)
                          : element_size(training.gradient_type);
-  const double parameters =
-      reduces_frozen(stage.plan, stage.software)
-          ? count_parameters(
-                {{}, stage.operations.at(Direction::forward).layer, {}, stage.role.layers})
-                .all
-          : stage.parameters.trained();
+  const double parameters = reduces_frozen(stage.plan, stage.software) ? layer_parameters(stage).all
+                                                                       : stage.parameters.trained();
   hold(tensors, HeldKind::gradients, each * parameters, parameters,
        {Moment::backward, Moment::head, Moment::edges, Moment::pool_backward, Moment::pool_head,
         Moment::pool_edges});
+}
+
+/// Shards of the gradients of frozen weights that are reduced with those of adapters: _saved_grad_shard of the flat parameter
+/// (torch/distributed/fsdp/_runtime_utils.py, PyTorch 2.4).
+void hold_frozen_gradients(std::vector<HeldTensor>& tensors, const Stage& stage) {
+  const double frozen = layer_parameters(stage).frozen / sharding_group_size(stage.plan.parallel);
+  const StateBytes bytes = state_bytes(stage.plan.training, stage.software);
+  hold(tensors, HeldKind::gradients, Bytes{bytes.gradients} * frozen, frozen, always);
+}
+
+/// Of one microbatch. A fully sharded stack drops the gradients of the last step, and makes those of a unit as it scatters them. Those of other
+/// stacks that are freed come as the backward pass frees activations, layer by layer: while the first layer runs there are those of all
+/// others, and activations of that one alone.
+void make_gradients_once(std::vector<HeldTensor>& tensors, const Stage& stage,
+                         const std::vector<HeldTensor>& of_microbatch) {
+  Bytes freed{}, made{};
+  for (const HeldTensor& tensor : of_microbatch) freed += tensor.bytes;
+  double parameters = 0;
+  for (HeldTensor& tensor : tensors) {
+    if (tensor.kind != HeldKind::gradients ||
+        !(is_fully_sharded(stage) ? counts_shards(stage)
+                                  : !tensor.held.has(Moment::first_backward)))
+      continue;
+    tensor.held = {Moment::edges,     Moment::step,       Moment::pool_backward,
+                   Moment::pool_head, Moment::pool_edges, Moment::pool_step};
+    if (is_fully_sharded(stage)) continue;
+    made += tensor.bytes;
+    parameters += tensor.count;
+  }
+  if (stage.role.layers == 0 || made <= freed) return;
+  const double others = 1 - 1.0 / stage.role.layers;
+  hold(tensors, HeldKind::gradients, (made - freed) * others, parameters * others,
+       {Moment::backward, Moment::first_backward});
 }
 
 /// All that a rank of the stage holds, and when (docs/memory.md, section 3). In a steady state the first backward pass has the most
@@ -461,15 +496,8 @@ std::vector<HeldTensor> tensors_of(const MemoryInputs& inputs, const Stage& stag
                                    const std::vector<HeldTensor>& of_microbatch) {
   std::vector<HeldTensor> tensors =
       state_tensors(stage.plan.training, stage.software, stage.parameters, inputs.reading);
-  // A fully sharded stack drops the gradients of the last step, and makes those of a unit as it scatters them. Those that are freed come as
-  // the only backward pass frees activations.
-  if (stage.plan.microbatches == 1)
-    for (HeldTensor& tensor : tensors)
-      if (tensor.kind == HeldKind::gradients &&
-          (is_fully_sharded(stage) ? counts_shards(stage)
-                                   : !tensor.held.has(Moment::first_backward)))
-        tensor.held = {Moment::edges,     Moment::step,       Moment::pool_backward,
-                       Moment::pool_head, Moment::pool_edges, Moment::pool_step};
+  if (reduces_frozen(stage.plan, stage.software)) hold_frozen_gradients(tensors, stage);
+  if (stage.plan.microbatches == 1) make_gradients_once(tensors, stage, of_microbatch);
   if (stage.plan.parallel.no_sync) keep_whole_gradients(tensors, stage);
   free_as_gradients_come(tensors, of_microbatch);
   add_cast_weights(tensors, *inputs.model, stage, *inputs.device_of_stage[stage.id.index()]);

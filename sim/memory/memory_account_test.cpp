@@ -423,7 +423,10 @@ TEST_CASE("a fully sharded stack holds the unit that computes, the next, and gra
     CHECK(more(Moment::head) == doctest::Approx(8 * 2 * layer));  // not those of embedding and head
     // The layer's own, and those of the layer before in fp32.
     CHECK(more(Moment::backward) == doctest::Approx(8 * 2 * layer + (2 + 4) * layer));
-    CHECK(more(Moment::step) == 0);
+    CHECK(more(Moment::step) == doctest::Approx(4 * 8 * layer / 8));  // the rank's shard, in fp32
+    // One GPU alone has no FSDP.
+    world.plan.parallel.data = 1;
+    CHECK(!reduces_frozen(world.plan, world.software));
   }
   SUBCASE("no layer is gathered ahead where none is asked for, or none is left") {
     world.plan.parallel.zero_prefetch = 0;
@@ -619,6 +622,9 @@ TEST_CASE("a foreach step holds the roots of all second moments, as wide as thes
   CHECK(state_bytes(training, software).step_temporary == 4);
   training.second_moment = MomentType::bf16;
   CHECK(state_bytes(training, software).step_temporary == 2);
+  training.second_moment = MomentType::int8;
+  CHECK(state_bytes(training, software).step_temporary == 0);
+  training.second_moment = MomentType::bf16;
   training.main_parameters = MainParameters::none;  // no copy of gradients, the roots all the same
   CHECK(state_bytes(training, software).step_temporary == 2);
   training.optimizer = Optimizer::sgd;

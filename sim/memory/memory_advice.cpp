@@ -69,8 +69,8 @@ void add_scatters(const Plan& plan, std::vector<Change>& changes) {
 void add_loss(const MemoryInputs& inputs, std::vector<Change>& changes) {
   const CrossEntropy used = inputs.plan->training.cross_entropy;
   const CrossEntropy own = inputs.software->cross_entropy;
-  const bool is_pytorch =
-      own == CrossEntropy::plain || own == CrossEntropy::plain_half || own == CrossEntropy::fused;
+  const bool is_pytorch = own == CrossEntropy::plain || own == CrossEntropy::plain_returned ||
+                          own == CrossEntropy::plain_half || own == CrossEntropy::fused;
   const CrossEntropy least = is_pytorch ? CrossEntropy::chunked : CrossEntropy::in_place;
   if (used == least || (!is_pytorch && used != CrossEntropy::vocab_parallel_compiled)) return;
   changes.push_back(

@@ -181,6 +181,8 @@ TEST_CASE("the loss that holds least is offered first, where the stack is known 
   // Of 2048 * 4 * 256000 logits plain holds 12 bytes, chunked 0.5.
   CHECK(contains(offered(CrossEntropy::plain, CrossEntropy::plain),
                  "fits with cross_entropy \"chunked\" ("));
+  CHECK(contains(offered(CrossEntropy::plain_returned, CrossEntropy::plain_returned),
+                 "fits with cross_entropy \"chunked\" ("));
   CHECK(contains(offered(CrossEntropy::vocab_parallel, CrossEntropy::vocab_parallel_compiled),
                  "fits with cross_entropy \"in_place\" ("));
   CHECK_FALSE(contains(offered(CrossEntropy::plain, CrossEntropy::chunked), "cross_entropy"));

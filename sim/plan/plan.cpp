@@ -544,14 +544,16 @@ StateBytes state_bytes(const Training& training, const SoftwareProfile& software
   const double unnamed = extra - states.master;
   states = with_main_parameters(states, training);
   states.optimizer = states.master + unnamed + moment_bytes(training);
-  if (software.foreach_step && training.optimizer == Optimizer::adam)
+  // Moments of eight bits are stepped by kernels of their own.
+  const bool is_foreach = software.foreach_step && training.second_moment <= MomentType::fp16;
+  if (is_foreach && training.optimizer == Optimizer::adam)
     states.step_temporary += moment_size(training.second_moment);
   return states;
 }
 
 bool reduces_frozen(const Plan& plan, const SoftwareProfile& software) {
   return software.flattens_adapters && plan.training.lora.is_used() &&
-         plan.parallel.zero_stage == 3;
+         plan.parallel.zero_stage == 3 && sharding_group_size(plan.parallel) > 1;
 }
 
 double step_bytes(const Training& training, const SoftwareProfile& software) {

@@ -46,6 +46,7 @@ Overrides overrides_of(const std::string& change) {
     for (const std::string& pointer : pointers) overrides.emplace_back(pointer, found[1]);
   };
   take(R"(recompute "(\w+)\")", {"/training/recompute"});
+  take(R"(cross_entropy "(\w+)\")", {"/training/cross_entropy"});
   take(R"(micro_batch (\d+))", {"/training/micro_batch"});
   take(R"(pipeline (\d+))", {"/parallel/pipeline"});
   take(R"(data (\d+))", {"/parallel/data"});

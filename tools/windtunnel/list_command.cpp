@@ -14,6 +14,7 @@
 #include "report/terminal_text.hpp"
 #include "scenario/key_table.hpp"
 #include "scenario/scenario.hpp"
+#include "scenario/scenario_files.hpp"
 #include "windtunnel/commands.hpp"
 #include "windtunnel/console.hpp"
 #include "workload/model_json.hpp"
@@ -94,12 +95,17 @@ std::string opening_comment(std::string_view text) {
   return comment;
 }
 
-Entry entry_of(const LibraryKind& kind, const std::shared_ptr<const SourceText>& source) {
+Entry entry_of(const Library& library, const LibraryKind& kind, const std::string& file_name) {
+  const std::shared_ptr<const SourceText> source =
+      read_source(library_file(library, kind, file_name));
   Problems ignored;
   JsonValue file = parse_json(source, ignored);
   const std::string_view name = kind.name;
   if (name == model_files.name) return model_entry(std::move(file));
-  if (name == platform_files.name) return platform_entry(file);
+  if (name == platform_files.name) {
+    ScenarioFiles(library, {}, ignored).expand(file, platform_files, {});
+    return platform_entry(file);
+  }
   Entry entry;
   entry.description =
       name == scenario_files.name ? opening_comment(source->text) : text_at(file, "description");
@@ -110,7 +116,7 @@ std::vector<Entry> entries_of(const LibraryKind& kind) {
   const Library library = Library::find();
   std::vector<Entry> entries;
   for (const std::string& name : library.names(kind.name)) {
-    entries.push_back(entry_of(kind, read_source(library_file(library, kind, name))));
+    entries.push_back(entry_of(library, kind, name));
     entries.back().name = name;
   }
   if (entries.empty())
