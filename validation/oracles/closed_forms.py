@@ -211,20 +211,25 @@ class Forms:
         if layers:
             widest = max(page.qkv, (2 if gated else 1) * self.model["ffn_hidden"])
             work += e * widest * h / t + (layer if recompute == "full" else 0) + (scores if recompute != "none" else 0)
-        live = max(work, logits + amount(self.software["memory"]["fixed_work"])) if last else work
-        return self.account(stage, each, live)
+        return self.account(stage, each, work, logits + amount(self.software["memory"]["fixed_work"]) if last else 0)
 
-    def account(self, stage, each, live):
+    def account(self, stage, each, work, logits):
         N, profile = self.stage_parameters(stage), self.software["memory"]
         weights, gradients, stale, optimizer, step, freed = self.state_bytes()
         owners, gradient_owners = self.d if self.zero >= 1 else 1, self.d if self.zero >= 2 else 1
         states = N * (weights + (gradients + stale) / gradient_owners + optimizer / owners)
-        gone, step = freed * min(gradients, 2) * N / gradient_owners, step * N / owners
+        gone, step = freed * gradients * N / gradient_owners, step * N / owners
         most, later = (count / self.v * each for count in self.in_flight(stage))
-        allocated = max(states - gone + most + live, states + later + live, states + step)
+        live = max(work, logits)
+        if gone and self.m == 1:  # gradients of the one backward pass take the place of the activations that it frees, layer by layer
+            layers = self.layers[stage]
+            late = max(gone - each, 0) * (1 - 1 / layers) if layers else 0
+            allocated = max(states - gone + most + max(work + late, logits), states + step)
+        else:
+            allocated = max(states - gone + most + live, states + later + live, states + step)
         reserved = profile["allocator_slack"] * max(states + later + max(live, step), allocated)
         node = min(self.scenario["platform"]["node_types"], key=lambda kind: amount(kind["device"]["memory"]["usable"]))
-        context = amount(node["device"]["memory"]["context"]) + amount(profile["extra_context"])
+        context = amount(node["device"]["memory"]["context"]) + (amount(profile["extra_context"]) if self.t * self.p * self.d > 1 else 0)
         return {"parameters": N, "activation_per_microbatch": each, "microbatches_in_flight": self.in_flight(stage)[0] / self.v,
                 "weights": weights * N, "optimizer": optimizer * N / owners, "allocated": allocated, "reserved": reserved, "context": context,
                 "required": profile["fragmentation"] * allocated + context}
