@@ -33,6 +33,8 @@ class ObjectReader {
 
   bool has(
       std::string_view key);  ///< present and not null; either way the key is known from here on
+  /// The member, or a null pointer when it is absent or null. The key may stay unknown.
+  JsonValue* written(std::string_view key) const;
   /// The rest: a problem makes the stand-in `fallback` or, for required keys, `min`, "" or the
   /// first name.
   int required_int(std::string_view key, std::int64_t min, std::int64_t max);
@@ -125,8 +127,6 @@ class ObjectReader {
   /// A problem of the value at `pointer`, unless it has one.
   void report_value(const Origin& origin, const std::string& pointer, std::string message,
                     std::string suggestion);
-  /// The member, or a null pointer when it is absent or null. The key may stay unknown.
-  JsonValue* written(std::string_view key) const;
   /// True if the member is not in the file: absent, null, or defaulted.
   bool is_absent(std::string_view key) const;
   std::optional<int> int_from(const JsonValue& value, const std::string& pointer,

@@ -38,10 +38,13 @@ AdapterProducts products_of(const Transformer& model, const Lora& lora, LoraTarg
 
 }  // namespace
 
+bool has_single_adapters(AdapterKernels kernels) {
+  return kernels == AdapterKernels::autocast_fp32 || kernels == AdapterKernels::fp32;
+}
+
 AdapterTraffic adapter_traffic(AdapterKernels kernels, Bytes element, bool has_dropout) {
   const double e = element / Bytes{1}, single = element_size(Precision::fp32) / Bytes{1};
-  const bool is_single =
-      kernels == AdapterKernels::autocast_fp32 || kernels == AdapterKernels::fp32;
+  const bool is_single = has_single_adapters(kernels);
   const bool casts_input = is_single && e < single,
              casts_products = casts_input && kernels == AdapterKernels::autocast_fp32,
              casts_result = casts_input && kernels == AdapterKernels::fp32;

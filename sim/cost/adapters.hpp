@@ -22,6 +22,9 @@ std::vector<MatrixShape> adapted_matrices(const Transformer& model, const Lora& 
 /// both matrices).
 double adapter_parameters(const Transformer& model, const Lora& lora, LayerHalf half);
 
+/// True for the kernels of PEFT since 0.12, whose adapters are fp32.
+bool has_single_adapters(AdapterKernels kernels);
+
 /// What the kernels of one adapter besides its products read and write, in bytes per value of its input (in) and of its result (out), and
 /// what it keeps of its input for the backward pass, besides the frozen product's own input. With e bytes a value in the passes, a in the
 /// adapter, o of what its products give, and d = 1 with dropout, counted on the code that AdapterKernels names, kernel by kernel:

@@ -50,6 +50,13 @@ Bytes logit_bytes(const Training& training, Bytes element, int tensor) {
          chunks;
 }
 
+/// ModelHeld::r_
+Bytes passing_element(const Plan& plan, AdapterKernels adapters) {
+  const bool is_prepared = has_single_adapters(adapters) && plan.parallel.zero_stage < 3 &&
+                           plan.training.lora.frozen_type == FrozenType::nf4;
+  return is_prepared ? single : element_size(plan.training.precision);
+}
+
 }  // namespace
 
 ModelHeld::ModelHeld(const Transformer& model, const Plan& plan, KeptCopies copies,
@@ -65,16 +72,10 @@ ModelHeld::ModelHeld(const Transformer& model, const Plan& plan, KeptCopies copi
       d_(has_dropout(model) && plan.parallel.zero_stage != 3 ? 1 : 0),
       e_(element_size(plan.training.precision)),
       q_(operand_size(plan.training.precision)),
-      r_(e_),
+      r_(passing_element(plan, adapters)),
       keeps_casts_(is_quantized(plan.training.precision) && !plan.training.lora.is_used()),
-      n_(1) {
-  const bool is_peft =
-      adapters == AdapterKernels::autocast_fp32 || adapters == AdapterKernels::fp32;
-  const bool is_cast = is_peft && plan.parallel.zero_stage < 3;
-  if (is_cast && plan.training.lora.frozen_type == FrozenType::nf4) r_ = single;
+      n_(r_ / e_) {
   if (!plan.training.compile) copies_.keeps_gate = copies_.keeps_norms = true;
-  // A norm keeps its input; eager, its own fp32 copy where that has another type, and the normalised values.
-  n_ = r_ / e_;
   if (copies_.keeps_norms && model.has_rms_norms()) n_ = (single + r_) / e_;
 }
 

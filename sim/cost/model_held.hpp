@@ -97,7 +97,9 @@ class ModelHeld {
   Bytes r_;
   bool
       keeps_casts_;  ///< inputs of products are kept as operands, for the gradients of weights in a quantised format
-  double n_;  ///< elements that a norm keeps of each that it reads
+  /// Elements that a norm keeps of each that it reads: its input; eager, an fp32 copy of it, or itself where it is fp32, and the normalised
+  /// values.
+  double n_;
 };
 
 }  // namespace windtunnel

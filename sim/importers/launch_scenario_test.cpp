@@ -25,6 +25,14 @@ ImportRun launch(const char* kind, const char* base = "dgx-h100") {
   return run;
 }
 
+/// What is said of a program of Megatron-LM with these options on 8 GPUs.
+std::string messages_of(const std::string& options, const char* file = "run.sh") {
+  ImportRun run = launch("megatron");
+  run.request.options.gpus = 8;
+  run.with(file, "python t.py " + options + "\n").run();
+  return run.messages;
+}
+
 std::string json_at(const ImportRun& run, const char* pointer) {
   const JsonValue document = run.document();
   const JsonValue* const value = find_at(document, pointer);
@@ -316,14 +324,10 @@ TEST_CASE("the vocabulary is that of the tokenizer that a script names") {
 
 TEST_CASE("biases that a model of RMSNorm is simulated without are told") {
   const auto messages = [](const std::string& options) {
-    ImportRun run = launch("megatron");
-    run.request.options.gpus = 8;
-    run.with("run.sh",
-             "python t.py --num-layers 32 --hidden-size 4096 --num-attention-heads 32 --bf16 "
-             "--swiglu --vocab-size 32000 --seq-length 4096 " +
-                 options + "\n")
-        .run();
-    return run.messages;
+    return messages_of(
+        "--num-layers 32 --hidden-size 4096 --num-attention-heads 32 --bf16 --swiglu "
+        "--vocab-size 32000 --seq-length 4096 " +
+        options);
   };
   const std::string told = "is simulated without them";
   CHECK(contains(messages("--normalization RMSNorm"), told));
@@ -334,15 +338,12 @@ TEST_CASE("biases that a model of RMSNorm is simulated without are told") {
 TEST_CASE("a size of the vocabulary that no tokenizer's name says is called a guess") {
   const auto messages = [](const std::string& options, const std::string& ffn = "14336",
                            const char* file = "run.sh") {
-    ImportRun run = launch("megatron");
-    run.request.options.gpus = 8;
-    run.with(file,
-             "python t.py --num-layers 32 --hidden-size 4096 --num-attention-heads 32 "
-             "--group-query-attention --num-query-groups 8 --swiglu --normalization RMSNorm "
-             "--seq-length 8192 --bf16 --ffn-hidden-size " +
-                 ffn + " " + options + "\n")
-        .run();
-    return run.messages;
+    return messages_of(
+        "--num-layers 32 --hidden-size 4096 --num-attention-heads 32 --group-query-attention "
+        "--num-query-groups 8 --swiglu --normalization RMSNorm --seq-length 8192 --bf16 "
+        "--ffn-hidden-size " +
+            ffn + " " + options,
+        file);
   };
   const std::string says = "; padded-vocab-size in the file, or /model/vocab in the scenario";
   const std::string kind = "--tokenizer-type Llama2Tokenizer";
@@ -1105,14 +1106,10 @@ TEST_CASE("activations and states that a script keeps on the host are there") {
 
 TEST_CASE("what is simulated otherwise than the script says is told") {
   const auto messages = [](const std::string& options) {
-    ImportRun run = launch("megatron");
-    run.request.options.gpus = 8;
-    run.with("run.sh",
-             "python t.py --num-layers 4 --hidden-size 512 --num-attention-heads 8 --seq-length "
-             "1024 --vocab-size 50000 --bf16 " +
-                 options + "\n")
-        .run();
-    return run.messages;
+    return messages_of(
+        "--num-layers 4 --hidden-size 512 --num-attention-heads 8 --seq-length 1024 "
+        "--vocab-size 50000 --bf16 " +
+        options);
   };
   CHECK(
       contains(messages("--hidden-dropout 0 --attention-dropout 0.0"),

@@ -422,12 +422,17 @@ void add_copies(std::vector<HeldTensor>& tensors, const MemoryInputs& inputs, co
          {Moment::pool_head});
 }
 
+Bytes sum_of(const std::vector<HeldTensor>& tensors) {
+  Bytes sum{};
+  for (const HeldTensor& tensor : tensors) sum += tensor.bytes;
+  return sum;
+}
+
 /// Gradients of one backward pass take the place of the activations that the pass frees, layer by layer: no more than what they have beyond
 /// these is held at once with all activations.
 void free_as_gradients_come(std::vector<HeldTensor>& tensors,
                             const std::vector<HeldTensor>& of_microbatch) {
-  Bytes freed{};
-  for (const HeldTensor& tensor : of_microbatch) freed += tensor.bytes;
+  const Bytes freed = sum_of(of_microbatch);
   for (HeldTensor& tensor : tensors)
     if (tensor.kind == HeldKind::pass_gradients)
       tensor.bytes = std::max(tensor.bytes - freed, Bytes{});
@@ -469,8 +474,8 @@ void hold_frozen_gradients(std::vector<HeldTensor>& tensors, const Stage& stage)
 /// others, and activations of that one alone.
 void make_gradients_once(std::vector<HeldTensor>& tensors, const Stage& stage,
                          const std::vector<HeldTensor>& of_microbatch) {
-  Bytes freed{}, made{};
-  for (const HeldTensor& tensor : of_microbatch) freed += tensor.bytes;
+  const Bytes freed = sum_of(of_microbatch);
+  Bytes made{};
   double parameters = 0;
   for (HeldTensor& tensor : tensors) {
     if (tensor.kind != HeldKind::gradients ||
@@ -579,7 +584,7 @@ StageMemory add_up_stage(const MemoryInputs& inputs, const Stage& stage) {
   memory.parameters = stage.parameters.all;
   memory.microbatches_in_flight = inputs.in_flight[stage.id.index()];
   const std::vector<HeldTensor> of_microbatch = tensors_of_microbatch(stage);
-  for (const HeldTensor& tensor : of_microbatch) memory.activation_per_microbatch += tensor.bytes;
+  memory.activation_per_microbatch = sum_of(of_microbatch);
   memory.tensors = tensors_of(inputs, stage, of_microbatch);
   add_up(memory);
   memory.pool =

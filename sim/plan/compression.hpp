@@ -91,6 +91,8 @@ struct CodecTraits {
   CodecForm form = CodecForm::values;
   CodecReach reach = CodecReach::all_values;
   CodecOrigin origin = CodecOrigin::own_kernels;
+  /// Of gradients it sends the optimizer's momenta, which each replica must have whole (1-bit Adam: Tang et al. 2021, section 4).
+  bool sends_momenta = false;
 };
 
 /// The traffic that a what-if would compress.

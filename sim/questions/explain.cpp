@@ -443,8 +443,7 @@ std::vector<const Codec*> candidates(std::string_view name, const Plan& plan) {
   const bool sharded = gradients && plan.parallel.zero_stage >= 2;
   std::vector<const Codec*> list = codecs();
   std::erase_if(list, [&](const Codec* codec) {
-    // 1-bit Adam sends momenta, which each replica must have whole (Tang et al. 2021, section 4).
-    const bool needs_whole = codec->sends_factors() || std::string_view(codec->name()) == "sign";
+    const bool needs_whole = codec->sends_factors() || codec->traits().sends_momenta;
     return (codec->needs_sums() && !sums) || (needs_whole && sharded);
   });
   std::stable_partition(list.begin(), list.end(),

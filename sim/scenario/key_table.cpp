@@ -67,9 +67,8 @@ void read_recomputed_modules(ObjectReader& reader, const Key& key, PlanChoice& c
 
 /// `training/recompute_layers`: {"every": n} or {"first": n}.
 void read_recomputed_layers(ObjectReader& reader, const Key& key, PlanChoice& choice) {
-  if (const JsonValue* value = reader.value().find(key.name()); value && value->is_integer()) {
+  if (const JsonValue* value = reader.take(key.name()); value && value->is_integer()) {
     const std::string layers = canonical_text(*value);
-    reader.take(key.name());
     return reader.problem(
         key.name(), "recompute_layers is " + layers + ", which does not say which layers",
         "write {\"first\": " + layers + "}: the first " + layers +
@@ -982,8 +981,7 @@ void read_keys(ObjectReader& reader, PlanChoice& choice, const SoftwareProfile& 
 void reject_misplaced_keys(ObjectReader& reader) {
   const std::string block = reader.pointer() + "/";
   const auto check = [&](const std::string& pointer, const std::string& name) {
-    const JsonValue* const written = reader.value().find(name);
-    if (pointer == block + name || written == nullptr || written->is_null()) return;
+    if (pointer == block + name || reader.written(name) == nullptr) return;
     reader.take(name);
     reader.problem(name, "unknown key \"" + name + "\"", "did you mean " + pointer + "?");
   };

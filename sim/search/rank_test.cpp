@@ -344,6 +344,7 @@ TEST_CASE("when nothing fits the result says what would") {
   const std::string page = page_of(rank_document(scenario, result));
   CHECK(page.find(". Without the margin stage ") != std::string::npos);
   CHECK(page.find("too much; ") != std::string::npos);
+  CHECK(page.find("nearest is pipeline 4 on twice the GPUs (") != std::string::npos);
 }
 
 TEST_CASE("slow links between some nodes change which plan is best") {

@@ -11,7 +11,9 @@ class SignCost final : public ExchangeCodec {
   SignCost()
       : ExchangeCodec({.name = "sign",
                        .about = "the sign of each value and one scale (1-bit Adam); error_feedback",
-                       .reach = CodecReach::some_values}) {}
+
+                       .reach = CodecReach::some_values,
+                       .sends_momenta = true}) {}
 
   std::optional<double> ratio(const Compressor& /*c*/, Bytes element) const override {
     constexpr double bits_of_byte = 8;
