@@ -29,6 +29,7 @@
 #include "report/report_view.hpp"
 #include "report/terminal_text.hpp"
 #include "scenario/scenario.hpp"
+#include "scenario/scenario_files.hpp"
 #include "simulate/simulate.hpp"
 #include "simulate/tasks.hpp"
 
@@ -317,11 +318,11 @@ std::string pointer_in_file(const FitConstant& constant, const FittedFile& file)
   return constant.pointer.substr(place_of(file).prefix.size() - 1);
 }
 
-/// The scenarios must have read their value from a file like this one.
-void check_same_file(const FittedFile& file, const FittedConstant& fitted, JsonValue& original) {
+/// The scenarios must have read their value from a file like this one: `whole`, with what it extends.
+void check_same_file(const FittedFile& file, const FittedConstant& fitted, JsonValue& whole) {
   constexpr double rounding = 1e-9;
   const std::string pointer = pointer_in_file(fitted.constant, file);
-  const auto there = number_at(original, pointer);
+  const auto there = number_at(whole, pointer);
   if (!there) return;  // a default of the reader
   const bool same = there->unit == fitted.given.unit &&
                     std::abs(there->number - fitted.given.number) <= rounding * there->number;
@@ -586,6 +587,17 @@ std::string provenance(const Calibration& calibration,
   return text + ")";
 }
 
+/// Makes room for the node type that `pointer` names where a platform has it from the one that it extends: node types merge one by one.
+void make_room_for_node_type(JsonValue& document, const std::string& pointer) {
+  constexpr std::string_view node_types = "/node_types/";
+  if (!pointer.starts_with(node_types)) return;
+  if (document.find("node_types") == nullptr)
+    document.set("node_types", JsonValue(JsonValue::Array{}, {}));
+  JsonValue::Array& types = document.find("node_types")->array();
+  const auto index = static_cast<std::size_t>(std::stoul(pointer.substr(node_types.size())));
+  while (types.size() <= index) types.emplace_back(JsonValue::Object{}, Origin{});
+}
+
 std::string fitted_file_text(const FittedFile& file, const Calibration& calibration,
                              const std::vector<CalibrationPoint>& points, const Library& library) {
   const auto& [option, prefix, kind] = place_of(file);
@@ -598,13 +610,17 @@ std::string fitted_file_text(const FittedFile& file, const Calibration& calibrat
   JsonValue document = parse_json(read_source(path), problems);
   problems.throw_if_any();
   if (!document.is_object()) throw option_error(option, file.name, "the file holds no object", {});
+  JsonValue whole(file.name);
+  ScenarioFiles(library, {}, problems).expand(whole, kind, "");
+  problems.throw_if_any();
   bool any = false;
   for (const FittedConstant& fitted : calibration.constants) {
     if (fitted.is_kept() || !stands_in(fitted.constant, file)) continue;
-    check_same_file(file, fitted, document);
+    check_same_file(file, fitted, whole);
     const double rounded = rounded_to(fitted.value, written_digits);
     const std::string pointer = pointer_in_file(fitted.constant, file);
     const std::size_t slash = pointer.rfind('/');
+    make_room_for_node_type(document, pointer);
     const bool is_set =
         set_at(document, pointer,
                fitted.given.unit.empty() ? JsonValue(rounded)

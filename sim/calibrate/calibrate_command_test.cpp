@@ -9,6 +9,7 @@
 #include "core/file_io.hpp"
 #include "core/testing.hpp"
 #include "platform/platform_json.hpp"
+#include "scenario/scenario_files.hpp"
 
 namespace windtunnel {
 namespace {
@@ -250,6 +251,33 @@ TEST_CASE("a file that the sets do not use is refused") {
   const FittedFile file{"--device", "v100-sxm2-32gb", "out.json"};
   CHECK_THROWS_WITH_AS(fitted_file_text(file, made_up_calibration(), {point}, library()),
                        doctest::Contains("the scenarios of the sets have 0.83"), InputError);
+}
+
+TEST_CASE("a fitted number of a platform stands in the node type that it has from another") {
+  CalibrationPoint point;
+  point.set = "mine";
+  Calibration calibration = made_up_calibration();
+  calibration.constants.resize(1);
+  calibration.constants[0].constant =
+      parse_fit_constant("/platform/node_types/0/interconnect/saturated_bandwidth");
+  calibration.constants[0].given = {240, " GB/s"};
+  calibration.constants[0].value = 180.5;
+  const TemporaryFolder folder;
+  const fs::path path = folder.path() / "mine.json";
+  write_file_atomically(path, R"({"name": "mine", "extends": "hgx-a100-80gb"})");
+  const std::string text = fitted_file_text({"--platform", path.string(), "fitted.json"},
+                                            calibration, {point}, library());
+  Problems problems;
+  JsonValue fitted = parse(text);
+  CHECK(find_at(fitted, "/node_types/0/interconnect/saturated_bandwidth")->string() ==
+        "180.5 GB/s");
+  JsonValue whole(path.string());
+  write_file_atomically(path, text);
+  const Library known = library();
+  ScenarioFiles(known, {}, problems).expand(whole, platform_files, "");
+  CHECK(problems.empty());
+  CHECK(find_at(whole, "/node_types/0/interconnect/saturated_bandwidth")->string() == "180.5 GB/s");
+  CHECK(find_at(whole, "/node_types/0/device")->string() == "a100-sxm-80gb");
 }
 
 TEST_CASE("new regimes take the place of old ones of the same stack and GPUs; others stay") {
