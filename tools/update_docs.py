@@ -121,6 +121,8 @@ def update(page, program, scratch):
 
 
 def main():
+    if len(sys.argv) < 2 or not pathlib.Path(sys.argv[1]).is_file():
+        sys.exit(__doc__)
     program = pathlib.Path(sys.argv[1]).resolve()
     pages = [pathlib.Path(name) for name in sys.argv[2:]] or [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
     with tempfile.TemporaryDirectory() as folder:

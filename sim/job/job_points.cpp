@@ -232,22 +232,25 @@ document::Document job_points_document(const std::string& name,
   };
   const bool has_cost = has(&JobResult::cost), has_energy = has(&JobResult::energy_mwh);
   document::Table table{
-      std::string("rwr?rr?r??") + (has_cost ? "r" : "") + (has_energy ? "r???" : "") + "w",
-      {{"#", "point", "GPUs", "days", "90 % of runs", "goodput"}}};
+      std::string("rwr?") + (has_cost ? "r" : "") + "rr?r??" + (has_energy ? "r???" : "") + "w",
+      {{"#", "point", "GPUs"}}};
   if (has_cost) table.rows[0].emplace_back("cost");
+  for (const char* const heading : {"days", "90 % of runs", "goodput"})
+    table.rows[0].emplace_back(heading);
   if (has_energy) table.rows[0].emplace_back("MWh");
   table.rows[0].emplace_back("");
   for (std::size_t i = 0; i < points.size(); ++i) {
     const auto at = [&](const char* key, std::string (*format)(double)) {
       return document::figure(data, "/points/" + std::to_string(i) + "/" + key, format);
     };
-    table.rows.push_back({std::to_string(i + 1), points[i].values, at("gpus", grouped_text),
-                          at("days/median", amount_text),
-                          at("days/p5", amount_text) + " to " + at("days/p95", amount_text),
-                          at("goodput/median", percent_text)});
-    if (has_cost) table.rows.back().push_back(at("cost/median", amount_text));
-    if (has_energy) table.rows.back().push_back(at("energy_mwh/median", amount_text));
-    table.rows.back().push_back(verdict(points[i]));
+    document::TableRow row{std::to_string(i + 1), points[i].values, at("gpus", grouped_text)};
+    if (has_cost) row.emplace_back(at("cost/median", amount_text));
+    row.emplace_back(at("days/median", amount_text));
+    row.emplace_back(at("days/p5", amount_text) + " to " + at("days/p95", amount_text));
+    row.emplace_back(at("goodput/median", percent_text));
+    if (has_energy) row.emplace_back(at("energy_mwh/median", amount_text));
+    row.emplace_back(verdict(points[i]));
+    table.rows.push_back(std::move(row));
   }
   document::Section every{"points", "Points", "Every point", {std::move(table)}};
   if (const std::vector<PricedPoint> with_price = priced(points); !with_price.empty())
