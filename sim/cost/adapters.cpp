@@ -36,6 +36,27 @@ AdapterProducts products_of(const Transformer& model, const Lora& lora, LoraTarg
   return {{n, r / t, matrix.columns}, {n, matrix.rows / t, r}};
 }
 
+KernelWork adapters_pass(const Transformer& model, const Lora& lora, LayerHalf half,
+                         const LayerShape& shape, AdapterKernels kernels, bool backward) {
+  const AdapterTraffic traffic =
+      adapter_traffic(kernels, element_size(shape.precision), lora.dropout > 0);
+  const AdapterTraffic::Pass& pass = backward ? traffic.backward : traffic.forward;
+  KernelWork work;
+  for (const LoraTarget target : targets_of(lora, half)) {
+    const auto [into, out_of] = products_of(model, lora, target, shape);
+    if (backward)
+      for (const Gemm& forward : {out_of, into}) {
+        work.linear.push_back({forward.m, forward.k, forward.n});
+        work.linear.push_back({forward.k, forward.n, forward.m});
+      }
+    else
+      work.linear.insert(work.linear.end(), {into, out_of});
+    work.memory_traffic += Bytes{pass.in * into.m * into.k + pass.out * out_of.m * out_of.n};
+    work.memory_kernels += pass.kernels;
+  }
+  return work;
+}
+
 }  // namespace
 
 bool has_single_adapters(AdapterKernels kernels) {
@@ -55,14 +76,10 @@ AdapterTraffic adapter_traffic(AdapterKernels kernels, Bytes element, bool has_d
   const int kernels_in = int{casts_input} + int{has_dropout} + int{casts_products};
   const double kept = (has_dropout || casts_input ? o : 0) + dropped;
   if (kernels == AdapterKernels::fused)
-    return {in, 3 * e, in + 3 * e, 0, kernels_in + 1, kernels_in + 1, kept};
+    return {{in, 3 * e, kernels_in + 1}, {in + 3 * e, 0, kernels_in + 1}, kept};
   const double cast = casts_result ? e + o : 0;
-  return {in,
-          2 * o + e + 2 * o + cast,
-          in + 3 * e,
-          2 * o + 2 * cast,
-          kernels_in + 2 + int{casts_result},
-          kernels_in + 2 + 2 * int{casts_result},
+  return {{in, 2 * o + e + 2 * o + cast, kernels_in + 2 + int{casts_result}},
+          {in + 3 * e, 2 * o + 2 * cast, kernels_in + 2 + 2 * int{casts_result}},
           kept};
 }
 
@@ -116,36 +133,11 @@ Bytes kept_by_adapters(const Transformer& model, const Lora& lora, LayerHalf hal
 
 KernelWork adapters_forward(const Transformer& model, const Lora& lora, LayerHalf half,
                             const LayerShape& shape, AdapterKernels kernels) {
-  const AdapterTraffic traffic =
-      adapter_traffic(kernels, element_size(shape.precision), lora.dropout > 0);
-  KernelWork work;
-  for (const LoraTarget target : targets_of(lora, half)) {
-    const AdapterProducts products = products_of(model, lora, target, shape);
-    work.linear.push_back(products.into);
-    work.linear.push_back(products.out_of);
-    work.memory_traffic += Bytes{traffic.forward_in * products.into.m * products.into.k +
-                                 traffic.forward_out * products.out_of.m * products.out_of.n};
-    work.memory_kernels += traffic.forward_kernels;
-  }
-  return work;
+  return adapters_pass(model, lora, half, shape, kernels, false);
 }
-
 KernelWork adapters_backward(const Transformer& model, const Lora& lora, LayerHalf half,
                              const LayerShape& shape, AdapterKernels kernels) {
-  const AdapterTraffic traffic =
-      adapter_traffic(kernels, element_size(shape.precision), lora.dropout > 0);
-  KernelWork work;
-  for (const LoraTarget target : targets_of(lora, half)) {
-    const AdapterProducts products = products_of(model, lora, target, shape);
-    for (const Gemm& forward : {products.out_of, products.into}) {
-      work.linear.push_back({forward.m, forward.k, forward.n});
-      work.linear.push_back({forward.k, forward.n, forward.m});
-    }
-    work.memory_traffic += Bytes{traffic.backward_in * products.into.m * products.into.k +
-                                 traffic.backward_out * products.out_of.m * products.out_of.n};
-    work.memory_kernels += traffic.backward_kernels;
-  }
-  return work;
+  return adapters_pass(model, lora, half, shape, kernels, true);
 }
 
 KernelWork without_weight_gradients(KernelWork backward) {

@@ -34,8 +34,11 @@ bool has_single_adapters(AdapterKernels kernels);
 /// Limit: next to weights in four bits PEFT casts no input under autocast and copies the result (Linear4bit.forward in
 /// peft/tuners/lora/bnb.py, PEFT 0.13), which is not counted.
 struct AdapterTraffic {
-  double forward_in = 0, forward_out = 0, backward_in = 0, backward_out = 0;
-  int forward_kernels = 0, backward_kernels = 0;
+  struct Pass {
+    double in = 0, out = 0;
+    int kernels = 0;
+  };
+  Pass forward, backward;
   double kept_in = 0;
 };
 AdapterTraffic adapter_traffic(AdapterKernels kernels, Bytes element, bool has_dropout);
