@@ -96,7 +96,8 @@ struct CollectiveSteps {
       "ring";  ///< NodeCrossing::algorithm; in one node "NVLS" where the switch reduces
   Seconds fixed{}, latency{};
   Bytes traffic{};  ///< sent by all members together
-  std::vector<MemberFlow> flows;
+  std::vector<MemberFlow> flows = {};
+  std::string_view protocol = "Simple";  ///< NodeCrossing::protocol
 };
 
 /// Bytes that all members of a ring send together: 2 (N-1)/N * payload from each rank (all-reduce; half of it otherwise).

@@ -52,14 +52,21 @@ Collective CollectiveBuilder::gradients(const std::vector<DeviceId>& members, By
 
 Collective CollectiveBuilder::sharded_ring(const std::vector<DeviceId>& members, Bytes payload,
                                            RingKind work, double copies, int calls) const {
-  Collective collective = flat(members, payload, work, copies);
-  if (payload == Bytes{0}) return {collective.members, {}, {}, {}, {}, {}};
-  if (collective.flows.empty()) return collective;
-  const Seconds in_all =
-      (collective.latency + in_->platform->fabric.latency * (2 * share_of(work))) * calls;
-  collective.fixed += in_all - collective.latency;
-  collective.latency = in_all;
-  return collective;
+  if (payload == Bytes{0}) return {members, {}, {}, {}, {}, {}};
+  const auto steps = [&](const CollectiveTask& task) {
+    if (task.layout->num_nodes() == 1) return flat_collective(task);
+    CollectiveTask one = task;
+    one.payload = task.payload / calls;
+    CollectiveSteps made = flat_collective(one);
+    const Seconds inside = made.protocol == "Simple" ? task.in_node(task.payload, task.work)
+                                                     : (made.fixed - made.latency) * calls;
+    made.latency = (made.latency + in_->platform->fabric.latency * (2 * share_of(work))) * calls;
+    made.fixed = made.latency + inside;
+    made.traffic = ring_traffic(task);
+    for (MemberFlow& flow : made.flows) flow.bytes *= calls;
+    return made;
+  };
+  return made_of(steps, members, payload, work, copies);
 }
 
 Collective CollectiveBuilder::broadcasts(const std::vector<DeviceId>& members, Bytes payload,

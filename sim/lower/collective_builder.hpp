@@ -55,8 +55,8 @@ class CollectiveBuilder {
   Collective gradients(const std::vector<DeviceId>& members, Bytes payload, RingKind work,
                        double copies = 1) const;
 
-  /// A layer's parameters gathered, or its gradients scattered, on their way through a pass: flat(), and the latency of a message (of two
-  /// for an all-reduce), as ring_time() in cost/stage_cost.cpp; all latencies `calls` times.
+  /// A layer's parameters gathered, or its gradients scattered, on their way through a pass in `calls` collectives: flat(), and the
+  /// latency of a message (of two for an all-reduce), as ring_time() in cost/stage_cost.cpp.
   Collective sharded_ring(const std::vector<DeviceId>& members, Bytes payload, RingKind work,
                           double copies = 1, int calls = 1) const;
 

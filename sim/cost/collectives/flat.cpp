@@ -38,6 +38,7 @@ CollectiveSteps flat_collective(const CollectiveTask& task, std::string_view alg
                 std::max(1.0, rings / exit.nics)},
                algorithm);
   steps.algorithm = taken.algorithm;
+  steps.protocol = taken.protocol;
   if (taken.protocol != "Simple") steps.algorithm += " (" + std::string(taken.protocol) + ")";
   steps.latency = taken.latency;
   steps.fixed = steps.latency + taken.in_node;
