@@ -7,7 +7,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <tuple>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -19,16 +18,14 @@
 #include "core/text_list.hpp"
 #include "cost/codec_cost.hpp"
 #include "cost/codec_table.hpp"
-#include "cost/stage_cost.hpp"
-#include "memory/memory_account.hpp"
 #include "memory/memory_correction.hpp"
 #include "plan/nvlink_groups.hpp"
-#include "plan/pipeline_layout.hpp"
 #include "plan/plan.hpp"
 #include "plan/plan_check.hpp"
 #include "platform/platform.hpp"
 #include "platform/platform_json.hpp"
 #include "platform/software_profile.hpp"
+#include "scenario/balanced_layers.hpp"
 #include "scenario/job_block.hpp"
 #include "scenario/key_table.hpp"
 #include "scenario/noise_block.hpp"
@@ -38,7 +35,6 @@
 #include "scenario/scenario_files.hpp"
 #include "scenario/search_block.hpp"
 #include "scenario/sweep_block.hpp"
-#include "schedule/in_flight.hpp"
 #include "schedule/schedule_check.hpp"
 #include "workload/model_json.hpp"
 #include "workload/transformer.hpp"
@@ -541,97 +537,6 @@ void check_slow_parts(const NoiseBlock& noise, const std::vector<NodeType>& node
   }
 }
 
-/// Time and memory of stages with any number of layers; the plan's own stage_layers do not matter.
-class StageJudge {
- public:
-  explicit StageJudge(const Scenario& scenario) : scenario_(scenario), plan_(scenario.plan) {
-    const auto stages = static_cast<std::size_t>(plan_.parallel.pipeline);
-    devices_of_stage_.resize(stages);
-    memory_.model = &scenario.model;
-    memory_.plan = &plan_;
-    memory_.software = &scenario.software;
-    memory_.device_of_stage.resize(stages);
-    for (const PlanDevice& device : plan_.devices) {
-      const std::size_t s = device.stage.index();
-      devices_of_stage_[s].push_back(&device);
-      const Device& candidate = type_of(device).device;
-      const Device*& smallest = memory_.device_of_stage[s];
-      if (smallest == nullptr || candidate.usable_memory < smallest->usable_memory)
-        smallest = &candidate;
-    }
-    const InFlightOfStages held = count_in_flight(plan_);
-    memory_.in_flight = held.all;
-    memory_.in_flight_with_gradients = held.with_gradients;
-  }
-
-  StageOption with_layers(StageId stage, int layers) {
-    plan_.stage_layers[stage.index()] = layers;
-    StageOption option;
-    for (const PlanDevice* device : devices_of_stage_[stage.index()])
-      option.time = std::max(option.time, time_on(*device, layers));
-    option.fits = account_stage(memory_, stage).verdict != MemoryVerdict::does_not_fit;
-    return option;
-  }
-
- private:
-  const NodeType& type_of(const PlanDevice& device) const {
-    return scenario_.platform.type_of(device.node);
-  }
-
-  /// The same layers and role on the same kind of node, on the same GPUs where their wiring counts, take the same time.
-  using Key = std::tuple<int, bool, bool, const NodeType*, std::vector<int>>;
-
-  Seconds time_on(const PlanDevice& device, int layers) {
-    const NodeType& node = type_of(device);
-    const bool position_matters = node.interconnect.kind == Interconnect::Kind::mesh;
-    const Key key{layers, plan_.has_embedding(device.stage), plan_.has_head(device.stage), &node,
-                  position_matters ? device.gpus : std::vector<int>{}};
-    const auto [known, is_new] = time_of_.try_emplace(key);
-    if (is_new) known->second = pass_time(device, node);
-    return known->second;
-  }
-
-  Seconds pass_time(const PlanDevice& device, const NodeType& node) const {
-    const StageCost cost = stage_cost({&scenario_.model,
-                                       &plan_,
-                                       &scenario_.software,
-                                       &node,
-                                       &scenario_.platform.fabric,
-                                       device.stage,
-                                       device.gpus,
-                                       {},
-                                       {},
-                                       {}});
-    Seconds time{};
-    for (const ChunkCost& chunk : cost.chunks)
-      time += chunk.forward.duration + chunk.backward.duration;
-    return time;
-  }
-
-  const Scenario& scenario_;
-  Plan plan_;
-  std::vector<std::vector<const PlanDevice*>> devices_of_stage_;
-  MemoryInputs memory_;
-  std::map<Key, Seconds> time_of_;
-};
-
-/// Layers by stage such that the slowest stage is as fast as can be (plan/pipeline_layout.hpp). A stage takes one microbatch's forward
-/// and backward pass of its layers, with embedding or head, on the slowest kind of GPU that holds it, tensor collectives across nodes
-/// uncontended; it fits if its memory does on the smallest. Layers go in multiples of the model chunks a device holds.
-std::vector<int> balanced_stage_layers(const Scenario& scenario) {
-  const Parallel& parallel = scenario.plan.parallel;
-  const int chunks = parallel.virtual_pipeline, parts = scenario.model.layers / chunks;
-  WT_EXPECT(parts * chunks == scenario.model.layers);
-  StageJudge judge(scenario);
-  std::vector<std::vector<StageOption>> options(static_cast<std::size_t>(parallel.pipeline));
-  for (std::size_t stage = 0; stage < options.size(); ++stage)
-    for (int n = 0; n <= parts; ++n)
-      options[stage].push_back(judge.with_layers(StageId{stage}, n * chunks));
-  std::vector<int> layers = split_stages(options);
-  for (int& count : layers) count *= chunks;
-  return layers;
-}
-
 constexpr int scenario_version = 1;
 constexpr const char* default_software = "megatron-lm-2021";
 
@@ -823,7 +728,7 @@ class ScenarioReader {
   void balance_stages() {
     Plan& plan = scenario_.plan;
     scenario_.balances_stages = true;
-    plan.stage_layers = balanced_stage_layers(scenario_);
+    plan.stage_layers = balanced_stage_layers(scenario_, plan, StageTimes::exact);
     plan.parallel.stage_layers = plan.stage_layers;
     plan.position_layers = plan.parallel.position_layers = {};
     find_at(tree_, "/parallel/stage_layers")->content = values_of(plan.stage_layers);

@@ -121,16 +121,16 @@ class Ranking {
     Considered considered;
     PlanMaker maker(base_.model, result_.space.cluster, base_.software, base_.plan.compression);
     InFlightTable in_flight;
-    for (const PlanChoice& choice : enumerate_plans(base_, result_.space, head)) {
+    for (PlanChoice& choice : enumerate_plans(base_, result_.space, head)) {
       ++considered.plans;
-      consider(choice, maker, in_flight, considered);
+      consider(std::move(choice), maker, in_flight, considered);
     }
     return considered;
   }
 
-  void consider(const PlanChoice& choice, PlanMaker& maker, InFlightTable& in_flight,
+  void consider(PlanChoice choice, PlanMaker& maker, InFlightTable& in_flight,
                 Considered& considered) const {
-    auto laid_out = lay_out(base_, result_.space, choice, maker);
+    auto laid_out = lay_out_as_tried(base_, result_.space, choice, maker);
     if (auto* rejections = std::get_if<std::vector<PlanRejection>>(&laid_out)) {
       ++considered.rejected_shape;
       if (!considered.nearest)

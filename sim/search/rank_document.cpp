@@ -585,6 +585,7 @@ document::Section search_section(const Scenario& base, const RankResult& result,
            " of the rest simulated",
        Words(), "searched: " + (searched.empty() ? "nothing" : searched),
        "held fixed: " + tried_text(tried, false) +
+           (result.space.balances_layers ? " · stage_layers \"balanced\"" : "") +
            recomputed_text(base.plan.training.recompute_layers) +
            compression_text(base.plan.compression)}};
   if (holds_all_experts(base, tried))
@@ -743,12 +744,13 @@ PlanExplanation explain_plan(const Scenario& base, const PlanChoice& choice,
   PlanExplanation explanation;
   explanation.choice = choice;
   if (!result.plans.empty()) explanation.best = result.plans.front();
-  const auto laid_out = lay_out(base, result.space, choice);
+  PlanMaker maker(base.model, result.space.cluster, base.software, base.plan.compression);
+  const auto laid_out = lay_out_as_tried(base, result.space, explanation.choice, maker);
   if (const auto* rejections = std::get_if<std::vector<PlanRejection>>(&laid_out)) {
     explanation.shape = *rejections;
     return explanation;
   }
-  const Plan& plan = std::get<Plan>(laid_out);
+  const Plan& plan = *std::get<const Plan*>(laid_out);
   explanation.memory = check_memory(base, plan, base.search.memory_margin);
   if (explanation.memory->fits)
     explanation.simulated = simulated_plan(base, explanation, plan, result);

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <iterator>
+#include <set>
 #include <string>
 #include <utility>
 #include <variant>
@@ -13,6 +15,7 @@
 #include "plan/nvlink_groups.hpp"
 #include "plan/plan_check.hpp"
 #include "report/number_text.hpp"
+#include "scenario/balanced_layers.hpp"
 #include "scenario/scenario.hpp"
 #include "scenario/search_block.hpp"
 
@@ -101,6 +104,30 @@ ClusterShape cluster_of(const std::vector<NodeType>& nodes) {
   return cluster;
 }
 
+bool balances_layers(const Scenario& base) {
+  if (base.balances_stages) return true;
+  const JsonValue* const given = find_at(base.resolved, plan_keys::stage_layers);
+  const bool is_open = given != nullptr && given->origin.kind == OriginKind::defaulted;
+  return is_open && std::ranges::any_of(base.nodes, [&](const NodeType& node) {
+           return node.device.name != base.nodes.front().device.name;
+         });
+}
+
+/// True if the layers of its stages may be moved, and stages are unlike or the file asks for it.
+bool can_balance(const Scenario& base, const Plan& plan) {
+  const auto& moe = base.model.moe;
+  if (plan.parallel.pipeline == 1 || !plan.parallel.position_layers.empty() ||
+      plan.parallel.schedule->is_bidirectional() ||
+      base.model.layers % plan.parallel.virtual_pipeline != 0 ||
+      (moe && (moe->dense_layers > 0 || moe->every > 1)))
+    return false;
+  if (base.balances_stages) return true;
+  std::vector<std::set<std::string>> devices(static_cast<std::size_t>(plan.parallel.pipeline));
+  for (const PlanDevice& device : plan.devices)
+    devices[device.stage.index()].insert(base.platform.type_of(device.node).device.name);
+  return std::ranges::adjacent_find(devices, std::not_equal_to<>()) != devices.end();
+}
+
 /// Default values of the keys that the block leaves out, one key after the other.
 class Defaults {
  public:
@@ -127,10 +154,10 @@ class Defaults {
     return key.value.get({base_.plan.training, base_.plan.parallel});
   }
 
-  /// If every axis is tried: the values that the stack lists, or all if it lists none.
+  /// The values that the stack lists, or all if it lists none.
   std::vector<int> as_far_as_supported(const Key& key, std::vector<int> values) const {
     const auto listed = supported_.find(key.name());
-    if (space_.tries_everything && listed != supported_.end())
+    if (listed != supported_.end())
       std::erase_if(values, [&](int value) {
         return std::ranges::find(listed->second, value) == listed->second.end();
       });
@@ -289,7 +316,9 @@ SearchSpace search_space(const Scenario& base) {
   SearchSpace space;
   space.gpus = base.plan.num_ranks();
   space.cluster = cluster_of(base.nodes);
-  space.tries_everything = base.search.values.empty();
+  space.tries_everything = std::ranges::all_of(
+      base.search.values, [](const auto& listed) { return listed.first == "precision"; });
+  space.balances_layers = balances_layers(base);
   const Defaults defaults(base, space);
   for (const SearchKey& searched : search_keys()) {
     const auto given = base.search.values.find(searched.key->name());
@@ -523,6 +552,18 @@ std::variant<const Plan*, std::vector<PlanRejection>> lay_out(const Scenario& ba
   auto rejections = reject_products(base, space, choice);
   if (!rejections.empty()) return rejections;
   return maker.make(choice.training, choice.parallel);
+}
+
+std::variant<const Plan*, std::vector<PlanRejection>> lay_out_as_tried(const Scenario& base,
+                                                                       const SearchSpace& space,
+                                                                       PlanChoice& choice,
+                                                                       PlanMaker& maker) {
+  auto laid_out = lay_out(base, space, choice, maker);
+  const Plan* const* const plan = std::get_if<const Plan*>(&laid_out);
+  if (plan == nullptr || !space.balances_layers || !can_balance(base, **plan)) return laid_out;
+  choice.parallel.stage_layers =
+      balanced_stage_layers(base, **plan, StageTimes::on_a_straight_line);
+  return lay_out(base, space, choice, maker);
 }
 
 }  // namespace windtunnel

@@ -20,8 +20,10 @@ namespace windtunnel {
 struct SearchSpace {
   int gpus = 0;          ///< that every plan uses
   ClusterShape cluster;  ///< their nodes
-  /// The block lists no key: all values are defaults, and combinations that cannot be are left out without a word.
+  /// The block lists no key but precision: all other values are defaults, and combinations that cannot be are left out without a word.
   bool tries_everything = false;
+  /// Each plan has its layers balanced among its stages: the file asks for it, or leaves the layers open and its GPUs are unlike.
+  bool balances_layers = false;
   /// In the order of search_keys(), as Key::get has them. Without values for `data`: whatever the other axes leave; for `schedule`:
   /// the file's, or the default one for several chunks.
   std::vector<std::vector<int>> values;
@@ -42,9 +44,10 @@ inline constexpr int fewest_default_context_tokens = 2048;
 ///  - tensor: the divisors of a node's GPUs (of the smallest node's, where they differ);
 ///  - pipeline: the divisors of all GPUs, up to the model's layers;
 ///  - data: the rest of the GPUs;
-///  - micro_batch: the powers of two up to 32.
-/// If the block lists any key, the others stay as the file has them. If it lists none, they take every value that the software
-/// supports (its key `supports`), and the file's:
+///  - micro_batch: the powers of two up to 32;
+/// each as far as the software supports it (its key `supports`).
+/// If the block lists any key but precision, the others stay as the file has them. If it lists none, they take every value that the
+/// software supports, and the file's:
 ///  - context: the powers of two that leave each rank 2,048 tokens of a sequence, with an attention that can be cut;
 ///  - virtual_pipeline: the numbers of chunks into which some pipeline divides the layers;
 ///  - schedule: all but gpipe, which takes as long as 1f1b and more memory; a written schedule stays;
@@ -95,5 +98,11 @@ std::variant<const Plan*, std::vector<PlanRejection>> lay_out(const Scenario& ba
                                                               const SearchSpace& space,
                                                               const PlanChoice& choice,
                                                               PlanMaker& maker);
+
+/// The same for a plan that is tried: in a space that balances layers, `choice` gets those of its stages.
+std::variant<const Plan*, std::vector<PlanRejection>> lay_out_as_tried(const Scenario& base,
+                                                                       const SearchSpace& space,
+                                                                       PlanChoice& choice,
+                                                                       PlanMaker& maker);
 
 }  // namespace windtunnel

@@ -3,7 +3,9 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <map>
 #include <memory>
+#include <numeric>
 #include <string>
 
 #include "core/problem.hpp"
@@ -122,6 +124,19 @@ TEST_CASE("where the block lists a key, what it does not list stays as the file 
   CHECK(space.of("virtual_pipeline") == Ints{1});
   CHECK(space.of("sequence_parallel") == Ints{1});
   CHECK(space.of("recompute") == Ints{2});
+}
+
+TEST_CASE("a block that lists precisions alone leaves all other axes open") {
+  const SearchSpace open = search_space(with_experts());
+  Scenario two = with_experts();
+  two.search.values["precision"] = {static_cast<int>(Precision::bf16),
+                                    static_cast<int>(Precision::fp8)};
+  const SearchSpace space = search_space(two);
+  CHECK(space.of("precision").size() == 2);
+  for (const char* key : {"tensor", "context", "virtual_pipeline", "recompute", "zero_stage"}) {
+    CAPTURE(key);
+    CHECK(space.of(key) == open.of(key));
+  }
 }
 
 TEST_CASE("lists of the block take the place of the defaults, each value once and in order") {
@@ -264,6 +279,48 @@ TEST_CASE("stage_layers of the file hold for its own number of stages") {
   CHECK(plans[0].parallel.stage_layers.empty());
   CHECK(plans[1].parallel.stage_layers == std::vector<int>{5, 7});
   for (const PlanChoice& plan : plans) CHECK(is_legal(scenario, plan));
+}
+
+/// Three nodes of V100, then one of T4, whose stage is slower than the others.
+Scenario on_mixed_gpus(const std::string& stage_layers) {
+  return scenario_from(
+      R"({"model": {"layers": 24, "hidden": 1024, "heads": 16, "sequence": 1024, "vocab": 51200},
+          "platform": "aws-t4-v100-mixed", "nodes": 4, "software": "megatron-lm-2021",
+          "training": {"global_batch": 64, "micro_batch": 1},
+          "parallel": {"tensor": 4, "pipeline": 4)" +
+      stage_layers + R"(},
+          "search": {"tensor": [4], "pipeline": [2, 4], "micro_batch": [1]}})");
+}
+
+/// The layers of the stages of each plan that `rank` tries, by the number of stages.
+std::map<int, std::vector<int>> layers_tried(const Scenario& scenario) {
+  const SearchSpace space = search_space(scenario);
+  PlanMaker maker(scenario.model, space.cluster, scenario.software, scenario.plan.compression);
+  std::map<int, std::vector<int>> layers;
+  for (PlanChoice choice : enumerate_plans(scenario, space)) {
+    const auto laid_out = lay_out_as_tried(scenario, space, choice, maker);
+    REQUIRE(std::holds_alternative<const Plan*>(laid_out));
+    layers[choice.parallel.pipeline] = std::get<const Plan*>(laid_out)->stage_layers;
+  }
+  return layers;
+}
+
+TEST_CASE("layers are balanced among unlike GPUs unless the file says them") {
+  for (const char* open : {"", R"(, "stage_layers": "balanced")"}) {
+    const auto layers = layers_tried(on_mixed_gpus(open));
+    CAPTURE(open);
+    REQUIRE(layers.at(4).size() == 4);
+    CHECK(layers.at(4)[3] < layers.at(4)[0]);  // the T4
+    CHECK(std::accumulate(layers.at(4).begin(), layers.at(4).end(), 0) == 24);
+    CHECK(layers.at(2)[1] < layers.at(2)[0]);
+  }
+  const auto given = layers_tried(on_mixed_gpus(R"(, "stage_layers": [7, 6, 6, 5])"));
+  CHECK(given.at(4) == std::vector<int>{7, 6, 6, 5});
+  CHECK(given.at(2) == std::vector<int>{12, 12});
+  // All alike: as the framework divides them.
+  const Scenario even = on_two_nodes(R"({"tensor": [8], "pipeline": [2], "micro_batch": [1]})",
+                                     R"({"tensor": 8, "pipeline": 2})");
+  CHECK(layers_tried(even).at(2) == std::vector<int>{6, 6});
 }
 
 /// 32 trays of four GPUs. The file's own plan has no groups that need NVLink, so that it uses racks of 18 trays as they are.
