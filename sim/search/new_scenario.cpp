@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstddef>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -17,7 +18,9 @@
 #include "report/number_text.hpp"
 #include "report/terminal_text.hpp"
 #include "scenario/key_table.hpp"
+#include "scenario/overrides.hpp"
 #include "scenario/scenario.hpp"
+#include "scenario/search_block.hpp"
 #include "search/rank.hpp"
 #include "search/rank_command.hpp"
 #include "units/quantity_reader.hpp"
@@ -66,6 +69,26 @@ JsonValue model_value(const NewScenarioRequest& request) {
   return object_of({{"extends", std::move(name)}, {"sequence", *request.sequence}});
 }
 
+/// Changes the draft as the request asks.
+void apply_overrides(JsonValue& tree, const Overrides& overrides) {
+  Problems problems;
+  for (const auto& [pointer, text] : overrides) {
+    const bool is_of_plan = pointer.starts_with("/training/") || pointer.starts_with("/parallel/");
+    const bool is_taken =
+        pointer == "/software" || (is_of_plan && pointer.find('/', 1) == pointer.rfind('/'));
+    if (is_taken)
+      set_at(tree, pointer, value_of_override(pointer, text, problems));
+    else
+      problems.add(
+          {{},
+           {},
+           "new takes --set of /software and of the keys of /training and /parallel, not of " +
+               pointer,
+           "change it in the file that is written"});
+  }
+  problems.throw_if_any();
+}
+
 /// Before the search: each GPU a replica.
 JsonValue draft(const NewScenarioRequest& request, const Stack& stack, int batch) {
   JsonValue training = object_of({{"global_batch", batch},
@@ -73,7 +96,7 @@ JsonValue draft(const NewScenarioRequest& request, const Stack& stack, int batch
                                   {"precision", stack.precision},
                                   {"recompute", "full"}});
   if (request.lora_rank) training.set("lora_rank", JsonValue(*request.lora_rank));
-  return object_of(
+  JsonValue tree = object_of(
       {{"version", 1},
        {"name",
         stem(request.model) + "-" + std::to_string(request.gpus) + "x" + stem(request.platform)},
@@ -82,6 +105,8 @@ JsonValue draft(const NewScenarioRequest& request, const Stack& stack, int batch
        {"software", stack.software},
        {"training", std::move(training)},
        {"parallel", object_of({{"tensor", 1}, {"pipeline", 1}, {"data", request.gpus}})}});
+  apply_overrides(tree, request.overrides);
+  return tree;
 }
 
 /// The draft with any plan that its batch allows.
@@ -129,16 +154,35 @@ void check_whole_nodes(const NewScenarioRequest& request, const Library& library
         "--gpus " + std::to_string(fewer) + " or --gpus " + std::to_string(fewer + of_node)}});
 }
 
-/// True unless the software profile says otherwise.
-bool supports_zero(const Scenario& scenario, int stage) {
-  const JsonValue* listed = find_at(scenario.resolved, "/software/supports/zero_stage");
-  return listed == nullptr || std::ranges::any_of(listed->array(), [&](const JsonValue& each) {
-           return number_of(&each) == stage;
-         });
+/// Takes out of the lists what the software profile does not support; lists of which nothing is left go.
+void drop_unsupported(JsonValue& search, const Scenario& scenario) {
+  const JsonValue* const supports = find_at(scenario.resolved, "/software/supports");
+  if (supports == nullptr || !supports->is_object()) return;
+  for (const JsonValue::Member& supported : supports->object()) {
+    JsonValue* const list = search.find(supported.key);
+    if (list == nullptr || !supported.value.is_array()) continue;
+    const auto is_listed = [&](const JsonValue& value) {
+      return std::ranges::any_of(supported.value.array(), [&](const JsonValue& each) {
+        return canonical_text(each) == canonical_text(value);
+      });
+    };
+    std::erase_if(list->array(), std::not_fn(is_listed));
+    if (list->array().empty()) search.erase(supported.key);
+  }
 }
 
-/// Lists for a search of a second.
-JsonValue short_search(const Scenario& scenario, int zero_stage) {
+/// Parts of a sequence worth a try: powers of two, of as many tokens as samples usually have.
+std::vector<int> contexts(const Scenario& scenario) {
+  constexpr int fewest_tokens = 8192, most = 16;
+  std::vector<int> parts{1};
+  if (scenario.plan.training.attention == Attention::flash)
+    while (parts.back() < most && scenario.model.sequence / parts.back() > fewest_tokens)
+      parts.push_back(parts.back() * 2);
+  return parts;
+}
+
+/// Lists for a search of a second, in which what `overrides` say stays.
+JsonValue short_search(const Scenario& scenario, int zero_stage, const Overrides& overrides) {
   JsonValue search = object_of(
       {{"recompute",
         array_of(std::vector<std::string>{"none", "selective", "full"}, json_of<std::string>)},
@@ -149,6 +193,15 @@ JsonValue short_search(const Scenario& scenario, int zero_stage) {
         array_of(std::vector<std::string>{"1f1b", "interleaved_1f1b"}, json_of<std::string>)},
        {"zero_stage", numbers({zero_stage})}});
   if (scenario.model.moe) search.set("expert", numbers(expert_groups(scenario)));
+  if (const std::vector<int> parts = contexts(scenario); parts.size() > 1)
+    search.set("context", numbers(parts));
+  drop_unsupported(search, scenario);
+  Problems problems;
+  for (const auto& [pointer, text] : overrides)
+    for (const SearchKey& searched : search_keys())
+      if (searched.key->pointer == pointer)
+        search.set(searched.key->name(),
+                   JsonValue(JsonValue::Array{value_of_override(pointer, text, problems)}, {}));
   return search;
 }
 
@@ -159,13 +212,15 @@ struct ShortSearch {
 };
 
 /// The fastest plan that is sure to fit; where there is none, one that may fit. ZeRO 3 moves the most bytes, so it is tried last.
-ShortSearch search_plan(JsonValue tree, const Scenario& base, const Library& library) {
+ShortSearch search_plan(JsonValue tree, const Scenario& base, const Overrides& overrides,
+                        const Library& library) {
   ShortSearch search;
   for (const MemoryVerdict gravest : {MemoryVerdict::fits, MemoryVerdict::lower_bound}) {
     search.considered = 0;
     for (const int zero_stage : {1, 3}) {
-      if (!search.found.plans.empty() || !supports_zero(base, zero_stage)) continue;
-      tree.set("search", short_search(base, zero_stage));
+      const JsonValue lists = short_search(base, zero_stage, overrides);
+      if (!search.found.plans.empty() || lists.find("zero_stage") == nullptr) continue;
+      tree.set("search", lists);
       search.found = rank_plans(read_draft(tree, library),
                                 {.top = 1, .budget = simulations, .gravest = gravest});
       search.considered += search.found.considered;
@@ -179,7 +234,7 @@ ShortSearch search_plan(JsonValue tree, const Scenario& base, const Library& lib
 ShortSearch search_plan(const NewScenarioRequest& request, const JsonValue& tree,
                         const Scenario& base, const Library& library) {
   try {
-    return search_plan(tree, base, library);
+    return search_plan(tree, base, request.overrides, library);
   } catch (const InputError& error) {
     if (!request.global_batch || error.problems().front().pointer != "/training/global_batch")
       throw;
@@ -270,21 +325,43 @@ std::string as_file(const JsonValue& document, const std::string& heading, int g
   return text + "{\n" + text_of(lines) + "}\n";
 }
 
+/// The plan that comes nearest, and what else could be done.
+Problem none_fits(const NewScenarioRequest& request, const Scenario& base, const RankResult& found,
+                  std::size_t considered) {
+  const std::optional<RejectedPlan>& nearest = found.nearest;
+  const auto is_set = [&](const char* pointer) {
+    return std::ranges::any_of(request.overrides,
+                               [&](const auto& each) { return each.first == pointer; });
+  };
+  std::string advice = "take more GPUs, GPUs with more memory, or shorter samples (--sequence)";
+
+  if (!request.lora_rank)
+    advice += "; --lora-rank 16 trains adapters alone";
+  else if (!is_set("/training/frozen_dtype"))
+    advice +=
+        "; --set /software=transformers-2024 --set /training/frozen_dtype=nf4 keeps frozen weights "
+        "in four bits";
+  return {{},
+          {},
+          "none of the " + grouped_text(static_cast<double>(considered)) + " plans of " +
+              stem(request.model) + " with " + base.software.name +
+              " that were looked at fits on " + count_text(request.gpus, "GPU") + " of " +
+              stem(request.platform) +
+              (nearest && nearest->memory
+                   ? "; of the nearest, " +
+                         detail::plan_text(nearest->choice.training, nearest->choice.parallel) +
+                         ", " + text_of(*nearest->memory)
+                   : ""),
+          advice};
+}
+
 }  // namespace
 
 NewScenario new_scenario(const NewScenarioRequest& request, const Library& library) {
   check_whole_nodes(request, library);
   const auto [tree, base] = readable_draft(request, library);
   const auto [found, considered] = search_plan(request, tree, base, library);
-  if (found.plans.empty())
-    throw InputError({{{},
-                       {},
-                       "none of the " + grouped_text(static_cast<double>(considered)) +
-                           " plans of " + stem(request.model) + " that were looked at fits on " +
-                           count_text(request.gpus, "GPU") + " of " + stem(request.platform),
-                       std::string("take more GPUs, or GPUs with more memory") +
-                           (request.sequence ? ", or shorter samples" : "") +
-                           (request.lora_rank ? "" : "; --lora-rank 16 trains adapters alone")}});
+  if (found.plans.empty()) throw InputError({none_fits(request, base, found, considered)});
   const RankedPlan& plan = found.plans.front();
 
   JsonValue document{JsonValue::Object{}};
@@ -299,6 +376,7 @@ NewScenario new_scenario(const NewScenarioRequest& request, const Library& libra
   std::vector<std::string> training{"global_batch", "micro_batch", "precision", "recompute"},
       parallel{"tensor", "pipeline"};
   if (request.lora_rank) training.emplace_back("lora_rank");
+  if (plan.choice.parallel.context > 1) parallel.emplace_back("context");
   if (!has_whole_nodes) parallel.emplace_back("data");
   if (plan.choice.parallel.virtual_pipeline > 1)
     parallel.insert(parallel.end(), {"virtual_pipeline", "schedule"});
@@ -311,6 +389,12 @@ NewScenario new_scenario(const NewScenarioRequest& request, const Library& libra
         if (key.pointer == std::string("/") + block + "/" + name)
           values.set(name, plan_value(key, key.value.get(plan.choice)));
     document.set(block, values);
+  }
+  if (const std::vector<int>& layers = plan.choice.parallel.stage_layers; !layers.empty())
+    document.find("parallel")->set("stage_layers", numbers(layers));
+  for (const auto& [pointer, text] : request.overrides) {
+    JsonValue given = *find_at(tree, pointer);
+    set_at(document, pointer, std::move(given));
   }
   const std::string doubt = doubt_about(plan.memory_verdict);
   const std::string heading = stem(request.model) + " on " + count_text(request.gpus, "GPU") +

@@ -15,6 +15,8 @@ struct NewScenarioRequest {
   std::optional<int> global_batch = {};  ///< samples; none: about 4 M tokens
   std::optional<int> sequence = {};      ///< tokens of a sample; none: the model's
   std::optional<int> lora_rank = {};     ///< trains adapters of this rank alone
+  Overrides overrides =
+      {};  ///< the stack, and keys of `training` and `parallel`: the search keeps to them, and the file has them
 };
 
 /// A scenario that runs as it is: JSON, and the same as a file with a comment on each key.
@@ -31,9 +33,10 @@ struct NewScenario {
   std::string doubt;  ///< of its memory, where no plan is sure to fit; else empty
 };
 
-/// The newest stack that trains the model on these GPUs in 16 bits, a batch of a usual size, and the fastest plan of a short search that is sure to fit: sizes of
-/// all groups, recomputation, ZeRO 1 (3 where nothing else fits), and experts where there are any. Where no plan is sure to fit, one that may. Throws
-/// InputError where none fits, and for GPUs that are not whole nodes, with the counts next to it.
+/// The newest stack that trains the model on these GPUs in 16 bits, a batch of a usual size, and the fastest plan of a short search that
+/// is sure to fit: sizes of all groups, recomputation, ZeRO 1 (3 where nothing else fits), experts where there are any, and parts of long
+/// sequences. Where no plan is sure to fit, one that may. Throws InputError where none fits, and for GPUs that are not whole nodes, with
+/// the counts next to it.
 NewScenario new_scenario(const NewScenarioRequest& request, const Library& library);
 
 }  // namespace windtunnel

@@ -87,6 +87,36 @@ TEST_CASE("a model whose training does not fit can be fine-tuned with adapters")
   CHECK(scenario_in(made.text).plan.training.lora.rank == 16);
 }
 
+TEST_CASE("where no plan fits, the stack, the nearest plan and what it misses are said") {
+  const NewScenarioRequest request{"llama3-8b", "dgx-a100-40gb", 4};
+  for (const char* said :
+       {"with megatron-core-2026", "of the nearest, tensor ", "the GPU has 39.4 GiB"})
+    CHECK_THROWS_WITH_AS(new_scenario(request, shipped()), doctest::Contains(said), InputError);
+}
+
+TEST_CASE("what is set for a new scenario is in the file, and the search keeps to it") {
+  NewScenarioRequest request{"llama3-8b", "dgx-a100-40gb", 4};
+  request.overrides = {{"/software", "torchtitan-2025"},
+                       {"/training/main_params_dtype", "none"},
+                       {"/parallel/tensor", "2"}};
+  const Scenario made = scenario_in(new_scenario(request, shipped()).text);
+  CHECK(made.software.name == "torchtitan-2025");
+  CHECK(number_of(find_at(made.resolved, "/parallel/tensor")) == 2);
+  CHECK(find_at(made.resolved, "/training/main_params_dtype")->string() == "none");
+  CHECK(made.plan.parallel.tensor == 2);
+  request.overrides = {{"/software", "transformers-2024"}};
+  request.lora_rank = 16;
+  CHECK(scenario_in(new_scenario(request, shipped()).text).plan.parallel.tensor == 1);
+  request.overrides = {{"/platform/node_types/0/gpus", "4"}};
+  CHECK_THROWS_WITH_AS(new_scenario(request, shipped()),
+                       doctest::Contains("change it in the file that is written"), InputError);
+}
+
+TEST_CASE("long samples are cut among GPUs where that is faster") {
+  const NewScenario made = new_scenario({"llama3-70b", "dgx-h100", 128, {}, 65536}, shipped());
+  CHECK(scenario_in(made.text).plan.parallel.context > 1);
+}
+
 TEST_CASE("ZeRO 3 is tried where nothing else fits") {
   const std::string text = new_scenario({"qwen2.5-72b", "dgx-h100", 24}, shipped()).text;
   CHECK(contains(text, "\"zero_stage\": 3"));

@@ -126,8 +126,9 @@ void add_new_options(Options options, CommandLine& line) {
                 "A name that windtunnel list platforms prints, or a path");
   options.list("--gpus", line.gpus, "N", "How many GPUs train it")->check(between(1, most_gpus));
   constexpr int most = 1 << 28;
-  options.number("--global-batch", line.global_batch, 1, most,
-                 "Samples per iteration (default: about 4 M tokens)");
+  options.number(
+      "--global-batch", line.global_batch, 1, most,
+      "Samples per iteration (default: about 4 M tokens, and one for each GPU at least)");
   options.number("--sequence", line.sequence, 1, most,
                  "Tokens of a sample (default: as the model's file has it)");
   options.number("--lora-rank", line.lora_rank, 1, most_adapter_rank,
@@ -556,7 +557,6 @@ std::vector<Command> make_commands() {
        .carry_out = new_command,
        .add_options = add_new_options,
        .check = any_arguments,
-       .takes_set = false,
        .examples = {{"windtunnel new --model llama3-70b --platform dgx-h100 --gpus 512 -o my.json",
                      "a commented file; on a terminal it asks for what is left out"},
                     {"windtunnel new --model llama3-70b --platform dgx-h100 --gpus 512 "
@@ -565,6 +565,9 @@ std::vector<Command> make_commands() {
                     {"windtunnel new --model llama3-70b --platform dgx-h100 --gpus 8 "
                      "--lora-rank 16",
                      "fine-tuning with LoRA"},
+                    {"windtunnel new --model llama3-8b --platform dgx-h100 --gpus 8 "
+                     "--set /software=torchtitan-2025 --set /training/recompute=full",
+                     "with a stack and a setting of your own"},
                     {"windtunnel new --model llama3-8b --platform dgx-h100 --gpus 8 | "
                      "windtunnel run -",
                      "simulated at once"}}},

@@ -39,7 +39,8 @@ NewScenarioRequest request_of(const CommandLine& line, const Library& library) {
   refuse_if(line.gpus.size() > 1, "new takes one --gpus, these are several");
   NewScenarioRequest request{
       line.model,        line.platform, line.gpus.empty() ? 0 : line.gpus.front(),
-      line.global_batch, line.sequence, line.lora_rank};
+      line.global_batch, line.sequence, line.lora_rank,
+      line.overrides};
   const auto complaint_about = [&](const LibraryKind& kind) {
     return [&](const std::string& name) { return why_unknown(library, kind, name); };
   };
