@@ -329,6 +329,14 @@ TEST_CASE("rows that begin with no size are named, and lines of other programs a
   // 11 header lines stand before the row of 1 MiB, and ten rows before that of 1 GiB.
   CHECK(contains(messages(typed),
                  "run.log:22: the line is left out: it looks like a row of the table"));
+  // A size, and nothing or no count behind it.
+  for (const char* rest : {"garbage", "", "- 1 2"}) {
+    const std::size_t row = log.find("  1073741824"), end = log.find('\n', row);
+    std::string cut = log;
+    cut.replace(row, end - row, std::string("  1073741824 ") + rest);
+    CHECK(contains(messages(cut), "run.log:22: the line is left out: it looks like a row"));
+  }
+  CHECK_FALSE(contains(messages(log + "0\n"), "left out: it looks"));  // behind the table
   CHECK_FALSE(contains(messages(log), "left out: it looks"));
   CHECK_FALSE(contains(messages(replaced(log, "# Avg",
                                          "node0:7:9 [0] NCCL INFO comm 0x1 rank 0\n"

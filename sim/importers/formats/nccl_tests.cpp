@@ -148,12 +148,12 @@ class NcclTextReader {
     for (const LogLine& line : log_.lines()) {
       const std::vector<LogWord>& words = line.words;
       run_.is_always_ring = run_.is_always_ring || says_ring(line.text);
-      if (words.size() < 2) continue;
-      if (words[0].text == "#")
+      if (words.empty()) continue;
+      if (words[0].text == "#" && words.size() > 1)
         read_comment(line);
-      else if (columns_ && count_in(words[0].text) && count_in(words[1].text))
+      else if (columns_ && words.size() > 1 && count_in(words[0].text) && count_in(words[1].text))
         read_row(line);
-      else if (columns_ && is_like_row(line))
+      else if (columns_ && !run_.has_end && is_like_row(line))
         run_.unread.push_back(log_.at(line));
     }
     if (!columns_) {
@@ -251,12 +251,13 @@ class NcclTextReader {
     if (program_.empty()) place_ = log_.at(line);
   }
 
-  /// True if most words are numbers, as of a row, and not of what other programs print between them.
+  /// True if the line begins with a number of bytes, or most words are numbers, as of a row, and not of what other programs print between them.
   bool is_like_row(const LogLine& line) const {
     const auto is_number = [](const LogWord& word) { return number_in(word.text).has_value(); };
     const std::size_t least = columns_->group;
-    return line.words.size() >= least &&
-           2 * std::ranges::count_if(line.words, is_number) > std::ssize(line.words);
+    return count_in(line.words[0].text) ||
+           (line.words.size() >= least &&
+            2 * std::ranges::count_if(line.words, is_number) > std::ssize(line.words));
   }
 
   void read_row(const LogLine& line) {
