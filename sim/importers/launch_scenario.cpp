@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <map>
 #include <optional>
@@ -220,8 +221,12 @@ bool is_unknown(std::string_view text) {
   return text.find("${") != std::string_view::npos || text.find("$(") != std::string_view::npos;
 }
 
+std::string without_dashes(std::string_view text) {
+  return std::string(text.substr(std::min(text.find_first_not_of("-+"), text.size())));
+}
+
 std::string launch_key(std::string_view text) {
-  std::string key(text.substr(std::min(text.find_first_not_of("-+"), text.size())));
+  std::string key = without_dashes(text);
   std::ranges::replace(key, '_', '-');
   return key;
 }
@@ -279,7 +284,8 @@ LaunchSettings read_yaml_settings(const SourceText& source, const std::string& a
     if (colon == std::string_view::npos) continue;
     while (levels.size() > 1 && indent < levels.back().indent) levels.pop_back();
     if (indent == levels.back().indent || levels.size() == 1) levels.back().indent = indent;
-    const std::string key = levels.back().prefix + launch_key(unquoted(content.substr(0, colon)));
+    std::string key = levels.back().prefix;
+    key += without_dashes(unquoted(content.substr(0, colon)));
     const std::string_view value = without_blanks(content.substr(colon + 1));
     if (value.empty()) {
       levels.push_back({indent + 1, key + "."});
@@ -293,7 +299,7 @@ LaunchSettings read_yaml_settings(const SourceText& source, const std::string& a
   std::istringstream given(arguments);
   for (std::string word; given >> word;)
     if (const std::size_t equals = word.find('='); equals != std::string::npos)
-      known.settings.push_back({launch_key(word.substr(0, equals)), word.substr(equals + 1)});
+      known.settings.push_back({word.substr(0, equals), word.substr(equals + 1)});
   for (LaunchSetting& setting : found.settings)
     if (const auto value = Interpolation(known).of(setting.value, setting.key))
       setting.value = *value;
@@ -316,7 +322,7 @@ LaunchSettings read_toml_settings(const SourceText& source) {
     if (content.front() == '[') {
       const std::size_t begin = content.find_first_not_of("[ "), end = content.find(']');
       if (begin < end && end != std::string_view::npos)
-        prefix = launch_key(content.substr(begin, end - begin)) + ".";
+        prefix = std::string(content.substr(begin, end - begin)) + ".";
       continue;
     }
     const std::size_t equals = content.find('=');
@@ -325,8 +331,7 @@ LaunchSettings read_toml_settings(const SourceText& source) {
     if (value.find_first_not_of("0123456789_") == std::string::npos)  // 8_192
       std::erase(value, '_');
     in_list = value.starts_with("[") && !value.ends_with("]");
-    found.settings.push_back(
-        {prefix + launch_key(unquoted(content.substr(0, equals))), value, number});
+    found.settings.push_back({prefix + unquoted(content.substr(0, equals)), value, number});
   }
   return found;
 }
@@ -336,7 +341,7 @@ LaunchSettings read_json_settings(const JsonValue& document) {
   const auto add = [&](const auto& self, const JsonValue& value, const std::string& key) -> void {
     if (value.is_object()) {
       for (const JsonValue::Member& member : value.object())
-        self(self, member.value, key + (key.empty() ? "" : ".") + launch_key(member.key));
+        self(self, member.value, key + (key.empty() ? "" : ".") + member.key);
     } else {
       const std::string text = value.is_string() ? value.string() : canonical_text(value);
       found.settings.push_back(
@@ -361,10 +366,9 @@ LaunchScenario::LaunchScenario(const ImportRequest& request, const Library& libr
         return !each.is_of_launcher() && std::ranges::count(counts_of_gpus(), each.key) == 0 &&
                (known.find("keys")->find(each.key) != nullptr || is_harmless(each));
       }))
-    throw option_error("import", request.kind,
-                       request.inputs.front().string() + " has no settings of a training program" +
-                           (settings_.notes.empty() ? "" : "; " + listed(settings_.notes)),
-                       "give the script that starts it, with its options, or its configuration");
+    refuse(" has no settings of a training program" +
+               (settings_.notes.empty() ? "" : "; " + listed(settings_.notes)),
+           "give the script that starts it, with its options, or its configuration");
   imported_.notes = settings_.notes;
   std::vector<std::string> unused;
   std::map<std::string, const LaunchSetting*> last;
@@ -374,13 +378,15 @@ LaunchScenario::LaunchScenario(const ImportRequest& request, const Library& libr
     if (const JsonValue* const meaning = known.find("keys")->find(setting.key))
       translate(setting, *meaning);
     else if (std::ranges::count(counts_of_gpus(), setting.key) > 0 && is_unknown(setting.value) &&
-             settings_.program.empty())
+             !settings_.program.empty())
+      unread_counts_.push_back(unread(setting));
+    else if (std::ranges::count(counts_of_gpus(), setting.key) > 0 && is_unknown(setting.value))
       leave_out(setting, setting.key, setting.key + " " + setting.value + " cannot be evaluated");
     else if (!is_harmless(setting))
       unused.push_back(setting.key + (setting.value.empty() ? "" : " " + setting.value));
   }
   if (!unused.empty()) note("not used, as no key of a scenario says it: " + listed(unused));
-  refuse_unread();
+  refuse_unread(unread_);
   for (const LaunchTest& test : settings_.tests) judge(test, *known.find("keys"));
   std::erase_if(settings_.settings, [&](LaunchSetting& each) {
     if (!is_unknown(each.value)) return false;
@@ -396,74 +402,113 @@ LaunchScenario::LaunchScenario(const ImportRequest& request, const Library& libr
 /// Models that no model file says, by the options or the program that are theirs; `import hf-config` refuses such models, too.
 void LaunchScenario::refuse_other_models(const JsonValue* refused) const {
   if (refused == nullptr) return;
-  const auto refuse = [&](const std::string& what, const std::string& why,
-                          const std::string& hint =
-                              "only transformers whose layers all have attention and an MLP or "
-                              "experts can") {
-    throw option_error("import", request_.kind,
-                       request_.inputs.front().string() + " trains a model with " + what + " (" +
-                           why + "), which cannot be simulated",
-                       hint);
+  const auto refuse_model = [&](const std::string& what, const std::string& why,
+                                const std::string& hint =
+                                    "only transformers whose layers all have attention and an MLP "
+                                    "or experts can") {
+    refuse(" trains a model with " + what + " (" + why + "), which cannot be simulated", hint);
   };
   for (const auto& [option, origin, what] : refused->find("options")->object())
-    if (is_on(option)) refuse(what.string(), option);
+    if (is_on(option)) refuse_model(what.string(), option);
   if (const std::string experts = text("num-experts"); experts.find(' ') != std::string::npos)
-    refuse("layers that differ", "num-experts " + experts);
+    refuse_model("layers that differ", "num-experts " + experts);
   for (const auto& [program, origin, what] : refused->find("programs")->object())
-    if (settings_.program == program) refuse(what.string(), program);
+    if (settings_.program == program) refuse_model(what.string(), program);
   std::vector<std::string> sparse;
   for (const JsonValue& option : refused->find("sparse_attention")->array())
     if (is_on(option.string())) sparse.push_back(option.string());
   if (!sparse.empty())
-    refuse("sparse attention", listed(sparse),
-           "take these options out to import the model with whole attention");
+    refuse_model("sparse attention", listed(sparse),
+                 "take these options out to import the model with whole attention");
 }
 
-/// Refuses a script with options whose values cannot be known, all at once, with the lines that give their variables such values.
-void LaunchScenario::refuse_unread() const {
-  if (unread_.empty()) return;
-  std::vector<std::string> problems, given;
-  for (const LaunchSetting* setting : unread_) {
-    std::string why = "line " + std::to_string(setting->line) + ": " + setting->key + " " +
-                      setting->value + " cannot be read";
-    std::vector<std::string> lines;
-    for (const LaunchVariable& each : settings_.variables) {
-      if (!each.keys.contains(setting->key)) continue;
-      lines.push_back("line " + std::to_string(each.line) + " sets " + each.name);
-      if (const std::string word = each.name + "=VALUE";
-          each.is_word && std::ranges::count(given, word) == 0)
-        given.push_back(word);
-    }
-    problems.push_back(why + (lines.empty() ? "" : " (" + listed(lines) + ")"));
+void LaunchScenario::refuse(const std::string& message, const std::string& hint) const {
+  throw option_error("import", request_.kind,
+                     with_written_keys(request_.inputs.front().string() + message),
+                     with_written_keys(hint));
+}
+
+std::string LaunchScenario::with_written_keys(std::string text) const {
+  const auto is_part = [&](std::size_t at) {
+    return at < text.size() && (text[at] == '-' || is_variable_name(text.substr(at, 1)));
+  };
+  for (const LaunchSetting& each : settings_.settings)
+    for (std::size_t at = 0, size = each.key.size();
+         each.written != each.key && (at = text.find(each.key, at)) != std::string::npos; ++at)
+      if (!is_part(at - 1) && !is_part(at + size)) text.replace(at, size, each.written);
+  return text;
+}
+
+void LaunchScenario::note_gpus(const std::string& text) {
+  about_gpus_ += (about_gpus_.empty() ? "" : "; ") + text;
+  note(text);
+}
+
+LaunchScenario::LeftOut LaunchScenario::unread(const LaunchSetting& setting) const {
+  LeftOut result{setting.key,
+                 "line " + std::to_string(setting.line) + ": " + setting.key + " " + setting.value +
+                     " cannot be read",
+                 {}};
+  std::vector<std::string> lines;
+  for (const LaunchVariable& each : settings_.variables) {
+    if (!each.keys.contains(setting.key)) continue;
+    lines.push_back("line " + std::to_string(each.line) + " sets " + each.name);
+    if (each.is_word) result.variables.push_back(each.name);
   }
-  throw option_error(
-      "import", request_.kind, request_.inputs.front().string() + ", " + joined(problems, "; "),
-      given.empty() ? "write its value there, or ${NAME} and --args \"NAME=value\""
-                    : "write the values there, or give --args \"" + joined(given, " ") + "\"");
+  if (!lines.empty()) result.text += " (" + listed(lines) + ")";
+  return result;
+}
+
+/// Refuses a script with options whose values cannot be known, all at once.
+void LaunchScenario::refuse_unread(const std::vector<LeftOut>& settings,
+                                   const std::string& more) const {
+  if (settings.empty()) return;
+  const std::string given = variables_of(settings);
+  refuse(", " + joined(settings, "; ", std::mem_fn(&LeftOut::text)),
+         (given.empty() ? "write its value there, or ${NAME} and --args \"NAME=value\""
+                        : "write the values there, or give --args \"" + given + "\"") +
+             more);
+}
+
+void LaunchScenario::refuse_unread_counts(const std::vector<std::string>& keys) const {
+  refuse_unread(those_of(keys, unread_counts_), ", or --gpus N");
+}
+
+std::vector<LaunchScenario::LeftOut> LaunchScenario::those_of(
+    const std::vector<std::string>& pointers, std::vector<LeftOut> settings) {
+  std::erase_if(settings, [&](const LeftOut& each) {
+    return std::ranges::count(pointers, each.pointer) == 0;
+  });
+  return settings;
+}
+
+/// "NNODES=VALUE TP=VALUE" of the variables that would say `settings`.
+std::string LaunchScenario::variables_of(const std::vector<LeftOut>& settings) {
+  std::vector<std::string> words;
+  for (const LeftOut& each : settings)
+    for (const std::string& variable : each.variables)
+      if (const std::string word = variable + "=VALUE"; std::ranges::count(words, word) == 0)
+        words.push_back(word);
+  return joined(words, " ");
 }
 
 std::string LaunchScenario::left_out(const std::vector<std::string>& pointers) const {
-  std::vector<std::string> texts;
-  for (const LeftOut& each : left_out_)
-    if (pointers.empty() || std::ranges::count(pointers, each.pointer) > 0)
-      texts.push_back(each.text);
-  return texts.empty() ? "" : " (" + joined(texts, "; ") + ")";
+  const std::string texts = joined(pointers.empty() ? left_out_ : those_of(pointers, left_out_),
+                                   "; ", std::mem_fn(&LeftOut::text));
+  return texts.empty() ? "" : " (" + texts + ")";
 }
 
 std::string LaunchScenario::or_variables(const std::vector<std::string>& pointers) const {
-  std::vector<std::string> words;
-  for (const LeftOut& each : left_out_)
-    if (!each.variable.empty() && std::ranges::count(pointers, each.pointer) > 0)
-      words.push_back(each.variable + "=VALUE");
-  return words.empty() ? "" : ", or --args \"" + joined(words, " ") + "\"";
+  const std::string words = variables_of(those_of(pointers, left_out_));
+  return words.empty() ? "" : ", or --args \"" + words + "\"";
 }
 
 void LaunchScenario::leave_out(const LaunchSetting& setting, const std::string& pointer,
                                const std::string& why) {
   const std::string variable = named_variable(setting.value);
-  left_out_.push_back({pointer,
-                       "line " + std::to_string(setting.line) + ": " + why + ", and is left out",
-                       variable});
+  left_out_.push_back(
+      {pointer, "line " + std::to_string(setting.line) + ": " + why + ", and is left out", {}});
+  if (!variable.empty()) left_out_.back().variables.push_back(variable);
   note(left_out_.back().text +
        (variable.empty() ? "" : ": --args \"" + variable + "=VALUE\" would say it"));
 }
@@ -477,12 +522,10 @@ void LaunchScenario::judge(const LaunchTest& test, const JsonValue& meanings) {
   });
   const std::string line = "line " + std::to_string(test.line) + ": ";
   if (!translated.empty() && is_unknown(test.text))
-    throw option_error("import", request_.kind,
-                       request_.inputs.front().string() + ", " + line + listed(translated) +
-                           " depends on whether " + test.text +
-                           ", which cannot be known without running the script",
-                       test.variable.empty() ? "write the branch that is taken in place of the test"
-                                             : "give --args \"" + test.variable + "=VALUE\"");
+    refuse(", " + line + listed(translated) + " depends on whether " + test.text +
+               ", which cannot be known without running the script",
+           test.variable.empty() ? "write the branch that is taken in place of the test"
+                                 : "give --args \"" + test.variable + "=VALUE\"");
   if (!test.keys.empty() && (is_unknown(test.text) || !translated.empty()))
     note(line + "the test \"" + test.text + "\" is taken as false; it decides " +
          listed(test.keys));
@@ -560,7 +603,7 @@ void LaunchScenario::translate(const LaunchSetting& setting, const JsonValue& me
       meaning.is_object() && meaning.object().front().value.find("on") != nullptr;
   const bool is_of_program = !settings_.program.empty();  // its switches are on, whatever follows
   const bool is_open = is_unknown(setting.value) && !(is_switch && is_of_program);
-  if (is_open && is_of_program) return unread_.push_back(&setting);
+  if (is_open && is_of_program) return unread_.push_back(unread(setting));
   const std::string pointer = is_as_it_is ? meaning.string() : meaning.object().front().key;
   if (is_open) return leave_out(setting, pointer, text + " cannot be evaluated");
   if (is_as_it_is && setting.value.empty())
@@ -595,10 +638,8 @@ void LaunchScenario::erase(const std::string& pointer) { erase_at(tree_, pointer
 int LaunchScenario::gpus(int said) const {
   const int gpus = request_.options.gpus > 0 ? request_.options.gpus : said;
   if (gpus > 0) return gpus;
-  throw option_error("import", request_.kind,
-                     request_.inputs.front().string() + " does not say how many GPUs it runs on" +
-                         left_out(counts_of_gpus()),
-                     how_to_give_gpus());
+  refuse_unread_counts(counts_of_gpus());
+  refuse(" does not say how many GPUs it runs on" + left_out(counts_of_gpus()), how_to_give_gpus());
 }
 
 std::string LaunchScenario::how_to_give_gpus(const std::string& more) const {
@@ -615,13 +656,12 @@ void LaunchScenario::note_other_nodes(int said, int gpus) {
   const int of_node = gpus_per_node();
   const bool is_one_node = gpus <= said && gpus < of_node;
   if (said < 1 || of_node < 1 || said == of_node || is_one_node) return;
-  other_nodes_ = "the file starts " + count_text(said, "GPU") + " per node, and a node of " +
-                 request_.options.base + " has " + std::to_string(of_node) + ": " +
-                 count_text(gpus, "GPU") + " are " +
-                 (gpus % of_node == 0 ? count_text(gpus / of_node, "node") + " here, not " +
-                                            std::to_string(std::max(1, gpus / said))
-                                      : "no whole nodes here");
-  note(other_nodes_);
+  note_gpus("the file starts " + count_text(said, "GPU") + " per node, and a node of " +
+            request_.options.base + " has " + std::to_string(of_node) + ": " +
+            count_text(gpus, "GPU") + " are " +
+            (gpus % of_node == 0 ? count_text(gpus / of_node, "node") + " here, not " +
+                                       std::to_string(std::max(1, gpus / said))
+                                 : "no whole nodes here"));
 }
 
 JsonValue LaunchScenario::model() const {
@@ -657,13 +697,11 @@ void LaunchScenario::choose_model() {
     return set("/model", whole);
   }
   if (model.find("layers") == nullptr || model.find("hidden") == nullptr)
-    throw option_error("import", request_.kind,
-                       request_.inputs.front().string() +
-                           " does not say the model's layers and hidden size" +
-                           left_out({"/model/layers", "/model/hidden"}),
-                       "give --model MODEL: a name that `windtunnel list models` prints, or a "
-                       "path (import hf-config makes such a file)" +
-                           or_variables({"/model/layers", "/model/hidden"}));
+    refuse(" does not say the model's layers and hidden size" +
+               left_out({"/model/layers", "/model/hidden"}),
+           "give --model MODEL: a name that `windtunnel list models` prints, or a "
+           "path (import hf-config makes such a file)" +
+               or_variables({"/model/layers", "/model/hidden"}));
   add_members(model, {{"name", request_.output.stem().string()},
                       {"source", request_.kind + " settings of " +
                                      request_.inputs.front().filename().string()}});
@@ -728,7 +766,7 @@ void LaunchScenario::name_origin(Problem& problem) const {
     const auto origin = origins_.find(at);
     if (origin == origins_.end()) continue;
     if (const LaunchSetting* const setting = settings_.find(origin->second))
-      place += ", line " + std::to_string(setting->line) + ", " + setting->key +
+      place += ", line " + std::to_string(setting->line) + ", " + setting->written +
                (setting->value.empty() ? "" : " " + setting->value);
     break;
   }
@@ -737,11 +775,10 @@ void LaunchScenario::name_origin(Problem& problem) const {
 
 Imported LaunchScenario::finish(const std::string& software, int gpus) {
   if (gpus % gpus_of_replica() != 0)
-    throw option_error(
-        "import", request_.kind,
-        count_text(gpus, "GPU") + " are no multiple of " + std::to_string(gpus_of_replica()) +
-            ", the tensor, pipeline and context degrees of " + request_.inputs.front().string(),
-        "give another --gpus N");
+    refuse(": " + count_text(gpus, "GPU") + " are no multiple of " +
+               std::to_string(gpus_of_replica()) + ", its tensor, pipeline and context degrees" +
+               (about_gpus_.empty() ? "" : " (" + about_gpus_ + ")"),
+           "give another --gpus N");
   choose_model();
   if (at("/parallel/virtual_pipeline", 1) > 1 && !has("/parallel/schedule"))
     set("/parallel/schedule", "interleaved_1f1b");
@@ -770,7 +807,7 @@ Imported LaunchScenario::finish(const std::string& software, int gpus) {
       std::vector<Problem> problems = error.problems();
       for (Problem& problem : problems) name_origin(problem);
       problems.front().message +=
-          left_out() + (other_nodes_.empty() ? "" : " (" + other_nodes_ + ")");
+          left_out() + (about_gpus_.empty() ? "" : " (" + about_gpus_ + ")");
       if (request_.options.gpus == 0)
         problems.front().message += " (on " + count_text(gpus, "GPU") +
                                     ", as the file is read; --gpus N gives another number)";

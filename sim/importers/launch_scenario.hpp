@@ -15,15 +15,25 @@
 
 namespace windtunnel {
 
+/// "num_layers" of "--num_layers" and "++num_layers".
+std::string without_dashes(std::string_view text);
+/// "num-layers" of "num_layers", "--num-layers" and "++num-layers".
+std::string launch_key(std::string_view text);
+
 /// One setting of a training run as its launch script or configuration says it.
 struct LaunchSetting {
-  std::string key;    ///< as launch_key() writes it: "num-layers", "trainer.num-nodes"
+  std::string written;  ///< its name in the file, without_dashes(): "num_layers"
   std::string value;  ///< as text; empty where a switch has none, and where the file leaves it open
   int line = 0;
+  std::string key = launch_key(written);  ///< "num-layers", "trainer.num-nodes"
 
   /// Prefix of the keys of a launcher's own options (srun, mpirun, #SBATCH), which say how a program is started.
   static constexpr const char* launcher = "launcher-";
   bool is_of_launcher() const { return key.starts_with(launcher); }
+  void drop_beginning(std::size_t length) {
+    written.erase(0, length);
+    key.erase(0, length);
+  }
 };
 
 /// A test of a script whose outcome cannot be known without running it: of a file, or of what a command prints. It is taken as false.
@@ -62,9 +72,6 @@ struct LaunchSettings {
   /// True if it is given, as a switch or with a value that is not false.
   bool is_on(std::string_view key) const;
 };
-
-/// "num-layers" of "num_layers", "--num-layers" and "++num-layers".
-std::string launch_key(std::string_view text);
 
 /// The settings of a shell script that starts a training program: the options of that program and of its launcher (torchrun, srun, deepspeed), and
 /// key=value arguments as Hydra takes them.
@@ -124,6 +131,8 @@ class LaunchScenario {
   int gpus_per_node() const;
   /// Notes that nodes of the base have other than `said` GPUs, as many as the file starts per node (0: it does not say).
   void note_other_nodes(int said, int gpus);
+  /// Refuses a script whose options `keys`, of how many nodes or GPUs there are, cannot be known.
+  void refuse_unread_counts(const std::vector<std::string>& keys) const;
   template <class Value>
   void set(const std::string& pointer, const Value& value) {
     set_at(tree_, pointer, json_of(value));
@@ -141,8 +150,11 @@ class LaunchScenario {
     if (!has(pointer)) set(pointer, value);
   }
   void erase(const std::string& pointer);
-  void note(std::string text) { imported_.notes.push_back(std::move(text)); }
-  void warn(std::string text) { imported_.warnings.push_back(std::move(text)); }
+  /// Messages have the keys of settings as the file writes them.
+  void note(std::string text) { imported_.notes.push_back(with_written_keys(std::move(text))); }
+  void warn(std::string text) { imported_.warnings.push_back(with_written_keys(std::move(text))); }
+  /// As note(), which errors of the scenario repeat, too: of how many GPUs and nodes there are.
+  void note_gpus(const std::string& text);
 
   /// Adds the stack, with what was set below /software laid over it, and what follows from the rest (replicas or nodes, the schedule of several chunks, the model's vocabulary), and reads the scenario
   /// as `run` would. Throws InputError where it is none.
@@ -152,19 +164,27 @@ class LaunchScenario {
   /// What the file that --model names, or else the file itself, says of the model.
   JsonValue model() const;
   void refuse_other_models(const JsonValue* refused) const;
-  /// A setting of a configuration whose value cannot be known.
+  /// Throws an InputError about the file: `message` follows its name.
+  [[noreturn]] void refuse(const std::string& message, const std::string& hint) const;
+  std::string with_written_keys(std::string text) const;
+  /// A setting whose value cannot be known.
   struct LeftOut {
     std::string pointer, text;
-    std::string variable;  ///< of --args that would say it; empty: none
+    std::vector<std::string> variables;  ///< of --args that would say it
   };
 
   void translate(const LaunchSetting& setting, const JsonValue& meaning);
   void leave_out(const LaunchSetting& setting, const std::string& pointer, const std::string& why);
-  void refuse_unread() const;
+  /// The setting of a script, with the lines that give its variables such values.
+  LeftOut unread(const LaunchSetting& setting) const;
+  void refuse_unread(const std::vector<LeftOut>& settings, const std::string& more = {}) const;
   /// " (line 5: seq-length ${SEQ_LEN} cannot be evaluated, …)" of the settings that were left out, and of `pointers` if any are given.
   std::string left_out(const std::vector<std::string>& pointers = {}) const;
   /// `, or --args "SEQ_LEN=VALUE"` for the variables in them.
   std::string or_variables(const std::vector<std::string>& pointers) const;
+  static std::vector<LeftOut> those_of(const std::vector<std::string>& pointers,
+                                       std::vector<LeftOut> settings);
+  static std::string variables_of(const std::vector<LeftOut>& settings);
   void name_origin(Problem& problem) const;
   void judge(const LaunchTest& test, const JsonValue& meanings);
   void choose_vocabulary(const JsonValue& table);
@@ -177,9 +197,9 @@ class LaunchScenario {
   JsonValue tree_{JsonValue::Object{}};
   std::map<std::string, std::string>
       origins_;  ///< by pointer: the key of the setting that its value follows from
-  std::vector<const LaunchSetting*> unread_;  ///< of a program, whose values cannot be known
-  std::vector<LeftOut> left_out_;
-  std::string other_nodes_;  ///< note of note_other_nodes()
+  std::vector<LeftOut> unread_, unread_counts_;  ///< of a program; counts_of_gpus() on their own
+  std::vector<LeftOut> left_out_;                ///< of a configuration
+  std::string about_gpus_;                       ///< note_gpus()
   Imported imported_;
 };
 

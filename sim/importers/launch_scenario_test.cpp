@@ -452,6 +452,57 @@ TEST_CASE("options that commands decide are named at once, with the lines of the
   CHECK(contains(list, "write its value there"));
 }
 
+TEST_CASE("a number of nodes that a command decides is named with its line, unless it is known") {
+  const auto problem = [](const std::string& launcher, int gpus = 0,
+                          const std::string& arguments = {}) {
+    ImportRun run = launch("megatron");
+    run.request.options.gpus = gpus;
+    run.request.options.model = "llama2-7b";
+    run.request.options.arguments = arguments;
+    return run
+        .with("run.sh", "NODES=$(scontrol show hostnames | wc -l)\n" + launcher +
+                            " --nnodes $NODES t.py --bf16\n")
+        .problem();
+  };
+  const std::string torchrun = "torchrun --nproc_per_node 8";
+  const std::string unread = problem(torchrun);
+  CHECK(contains(unread, "run.sh, line 2: nnodes $(scontrol) cannot be read (line 1 sets NODES)"));
+  CHECK(contains(unread, "give --args \"NODES=VALUE\", or --gpus N"));
+  CHECK(problem(torchrun, 64) == "");
+  CHECK(problem(torchrun, 0, "NODES=2") == "");
+  CHECK(problem("srun -N 4 " + torchrun) == "");
+  CHECK(contains(problem("torchrun --nproc_per_node $(nproc)", 0, "NODES=2"),
+                 "run.sh, line 2: nproc_per_node $(nproc) cannot be read"));
+}
+
+TEST_CASE("GPUs that are no multiple of the degrees come with the guess that they follow from") {
+  CHECK(contains(launch("megatron")
+                     .with("run.sh",
+                           "torchrun --nproc_per_node 8 --nnodes $NNODES t.py --bf16 "
+                           "--tensor-model-parallel-size 16\n")
+                     .problem(),
+                 "run.sh: 8 GPUs are no multiple of 16, its tensor, pipeline and context degrees "
+                 "(the file does not say how many nodes: 1 of 8 GPUs is assumed"));
+}
+
+TEST_CASE("messages have keys as the file writes them") {
+  ImportRun run = launch("nemo");
+  run.request.options.gpus = 8;
+  run.request.options.model = "llama2-7b";
+  run.with("run.yaml",
+           "model:\n  tensor_model_parallel_size: 2\n  sequence_parallel: true\n"
+           "  ub_tp_comm_overlap: true\n  some_new_key: 1\n  global_batch_size: 8\n")
+      .run();
+  CHECK(contains(run.messages, "ub_tp_comm_overlap is not used"));
+  CHECK(contains(run.messages, "some_new_key 1"));
+  ImportRun script = launch("megatron");
+  script.request.options.gpus = 8;
+  script.request.options.model = "llama2-7b";
+  script.with("run.sh", "python t.py --bf16 --num_query_groups 8 --some-option 1\n").run();
+  CHECK(contains(script.messages, "num_query_groups has no effect without group-query-attention"));
+  CHECK(contains(script.messages, "some-option 1"));
+}
+
 TEST_CASE("what is wrong with a scenario names the option of the script that it follows from") {
   const auto problem = [](const std::string& options) {
     ImportRun run = launch("megatron");
@@ -481,7 +532,7 @@ TEST_CASE("what is wrong with a scenario of torchtitan names the key that it fol
                         "[model]\nname = \"llama3\"\nflavor = \"8B\"\n[training]\n"
                         "local_batch_size = 3\nglobal_batch_size = 10\n")
                    .problem(),
-               "run.toml, line 6, training.global-batch-size 10: global_batch 10 is no multiple"));
+               "run.toml, line 6, training.global_batch_size 10: global_batch 10 is no multiple"));
 }
 
 TEST_CASE("an assignment behind arguments of the script is told to be none") {
@@ -795,7 +846,7 @@ TEST_CASE("what a configuration says and cannot be simulated is a warning, not p
   CHECK(json_at(run, "/training/compile") == "false");
   CHECK(contains(run.messages, "the model is not compiled"));
   CHECK_FALSE(contains(run.messages, "expert-tensor"));
-  CHECK(contains(run.messages, "training.enable-cpu-offload true cannot be simulated"));
+  CHECK(contains(run.messages, "training.enable_cpu_offload true cannot be simulated"));
   CHECK_FALSE(contains(run.messages, "early-step"));
   CHECK(json_at(run, "/training/gradient_dtype") == "\"bf16\"");
   ImportRun half = launch("torchtitan");
@@ -820,7 +871,7 @@ TEST_CASE("what a configuration says and cannot be simulated is a warning, not p
                            "communication_data_type": "fp32", "data_types": {"grad_accum_dtype": "fp32"}})")
       .run();
   CHECK(contains(other.messages, "optimizer.type OneBitAdam cannot be simulated"));
-  CHECK(contains(other.messages, "data-types.grad-accum-dtype fp32"));
+  CHECK(contains(other.messages, "data_types.grad_accum_dtype fp32"));
   CHECK_FALSE(contains(other.messages, "params.lr"));
   CHECK(json_at(other, "/training/gradient_dtype") == "\"fp32\"");
   for (const auto& [type, optimizer] : {std::pair("adamw", "\"adam\""), {"muon", "\"muon\""}}) {
@@ -1354,7 +1405,7 @@ TEST_CASE("sums and references of a NeMo configuration are evaluated, or named")
                     "  kv_channels: ${strange:1}\n  tokenizer_name: ${strange:2}\n"))
       .run();
   CHECK(json_at(run, "/model/ffn_hidden") == "6144");
-  CHECK(contains(run.messages, "kv-channels ${strange:1} cannot be evaluated, and is left out"));
+  CHECK(contains(run.messages, "kv_channels ${strange:1} cannot be evaluated, and is left out"));
   CHECK_FALSE(contains(run.messages, "strange:2"));  // changes nothing
 }
 
@@ -1378,7 +1429,7 @@ TEST_CASE("gradients of weights in fp8 are NeMo's default, and said where they a
     return run.messages;
   };
   CHECK_FALSE(contains(messages("True"), "fp8-wgrad"));
-  CHECK(contains(messages("False"), "fp8-wgrad False cannot be simulated"));
+  CHECK(contains(messages("False"), "fp8_wgrad False cannot be simulated"));
 }
 
 TEST_CASE("use_flash_attention of NeMo means nothing to Transformer Engine") {
@@ -1502,9 +1553,9 @@ TEST_CASE("a configuration of DeepSpeed needs a model, and says what it leaves o
   run.with("ds.json", config).run();
   CHECK(json_at(run, "/training/global_batch") == "128");  // 2 * 4 * 16
   CHECK(json_at(run, "/parallel/zero_stage") == "3");
-  CHECK(contains(run.messages, "offload-param.device cpu"));
-  CHECK(contains(run.messages, "zero-hpz-partition-size 8"));
-  CHECK(contains(run.messages, "stage3-typo 1"));
+  CHECK(contains(run.messages, "zero_optimization.offload_param.device cpu"));
+  CHECK(contains(run.messages, "zero_hpz_partition_size 8"));
+  CHECK(contains(run.messages, "stage3_typo 1"));
   CHECK_FALSE(contains(run.messages, "prefetch"));
   CHECK(contains(run.messages, "left to the defaults here: train-batch-size"));
 }
@@ -1564,7 +1615,7 @@ TEST_CASE("options of float8 that change its kernels are told, and those of no c
     return run.messages;
   };
   const std::string with = messages("\"float8\"");
-  CHECK(contains(with, "precompute-float8-dynamic-scale-for-fsdp true cannot be simulated"));
+  CHECK(contains(with, "precompute_float8_dynamic_scale_for_fsdp true cannot be simulated"));
   CHECK(contains(with, "attention.wk\"] cannot be simulated"));
   CHECK_FALSE(contains(messages(""), "float8"));
 }

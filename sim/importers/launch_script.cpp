@@ -1006,11 +1006,11 @@ class ShellReader {
       const bool is_hydra = !word.starts_with("-") && equals != std::string::npos && equals > 0 &&
                             word.find('.') < equals;
       if (is_hydra || (is_option && equals != std::string::npos)) {
-        settings.push_back({launch_key(word.substr(0, equals)), word.substr(equals + 1), line});
+        settings.push_back({without_dashes(word.substr(0, equals)), word.substr(equals + 1), line});
       } else if (is_option) {
         // "--vocab-size 128256" in quotes is one word.
         const std::size_t blank = std::min(word.find(' '), word.size());
-        LaunchSetting setting{launch_key(word.substr(0, blank)),
+        LaunchSetting setting{without_dashes(word.substr(0, blank)),
                               word.substr(std::min(blank + 1, word.size())), line};
         while (i + 1 < words.size() && !words[i + 1].starts_with("--") &&
                !starts_program(words[i + 1]))

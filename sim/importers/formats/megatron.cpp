@@ -51,8 +51,9 @@ int num_gpus(LaunchScenario& scenario) {
   if (of_node == 0 && (launched == "gpu" || launched == "auto")) of_node = scenario.gpus_per_node();
   if (of_node == 0 && !has_torchrun) of_node = tasks_of_node;
   if (of_node == 0) return scenario.number("launcher-gpus");
+  if (nodes == 0) scenario.refuse_unread_counts({"nnodes", "num-nodes"});
   if (nodes == 0)
-    scenario.note(
+    scenario.note_gpus(
         "the file does not say how many nodes: 1 of " + count_text(of_node, "GPU") +
         " is assumed; " +
         scenario.how_to_give_gpus(", or --args \"NNODES=N\" for a variable of the script"));
@@ -575,7 +576,8 @@ Imported import_megatron(const ImportRequest& request, const Library& library) {
   LaunchSettings settings = extension == ".yaml" || extension == ".yml"
                                 ? read_yaml_settings(*source, request.options.arguments)
                                 : read_launch_script(*source, request.options.arguments);
-  for (LaunchSetting& setting : settings.settings) setting.key.erase(0, setting.key.rfind('.') + 1);
+  for (LaunchSetting& setting : settings.settings)
+    setting.drop_beginning(setting.key.rfind('.') + 1);
   return megatron_scenario(request, library, std::move(settings), megatron_core);
 }
 

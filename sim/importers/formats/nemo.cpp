@@ -17,7 +17,7 @@ Imported import_nemo(const ImportRequest& request, const Library& library) {
   for (LaunchSetting& setting : settings.settings)
     for (const std::string prefix : {"training.", "trainer.", "strategy.", "ddp.", "plugins.",
                                      "model.", "optim.config.", "config.", "data."})
-      if (setting.key.starts_with(prefix)) setting.key.erase(0, prefix.size());
+      if (setting.key.starts_with(prefix)) setting.drop_beginning(prefix.size());
   // "Does nothing when transformer_engine=True" (megatron_gpt_config.yaml of NeMo 1.23), whose attention is fused.
   const bool is_fused = settings.is_on("transformer-engine") || settings.is_on("mcore-gpt");
   std::erase_if(settings.settings, [&](const LaunchSetting& each) {
