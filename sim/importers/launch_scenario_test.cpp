@@ -1124,7 +1124,7 @@ TEST_CASE(
     run.with("run.sh", "python t.py --bf16 --sequence-parallel " + options + "\n").run();
     return run.messages;
   };
-  const std::string told = "simulated as PyTorch's, with \"async_tensor_parallel\": true";
+  const std::string told = "set \"async_tensor_parallel\": true in /parallel";
   CHECK(contains(messages("--tensor-model-parallel-size 2 --tp-comm-overlap"), told));
   CHECK_FALSE(contains(messages("--tp-comm-overlap"), told));
 }

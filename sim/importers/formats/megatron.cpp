@@ -152,9 +152,11 @@ void set_exchanges(LaunchScenario& scenario) {
   // User buffers of Transformer Engine (te.pytorch.module.base.initialize_ub()): other kernels in other pieces than PyTorch's.
   for (const char* const option : {"tp-comm-overlap", "ub-tp-comm-overlap"})
     if (scenario.is_on(option) && scenario.at("/parallel/tensor", 1) > 1)
-      scenario.note(std::string(option) +
-                    " is not used: collectives in pieces behind products are simulated as "
-                    "PyTorch's, with \"async_tensor_parallel\": true of /parallel");
+      scenario.note(
+          std::string(option) +
+          " is not used: Transformer Engine's overlap of tensor collectives with products is not "
+          "simulated; to estimate it by PyTorch's, which has other kernels, set "
+          "\"async_tensor_parallel\": true in /parallel");
 }
 
 /// --cpu-offloading-num-layers (of ModelParallelConfig): activations of so many of the model's layers, which no stages share with it.
