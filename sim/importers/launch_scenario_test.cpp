@@ -1603,7 +1603,7 @@ TEST_CASE("offloading, MiCS and Ulysses are read from a configuration of DeepSpe
   CHECK_FALSE(contains(messages, "compile"));
 }
 
-TEST_CASE("options of float8 that change its kernels are told, and those of no converter are not") {
+TEST_CASE("options of float8 that change its kernels are told, and a section of no converter") {
   const auto messages = [](const std::string& converters) {
     ImportRun run = launch("torchtitan");
     run.request.options.gpus = 8;
@@ -1617,7 +1617,35 @@ TEST_CASE("options of float8 that change its kernels are told, and those of no c
   const std::string with = messages("\"float8\"");
   CHECK(contains(with, "precompute_float8_dynamic_scale_for_fsdp true cannot be simulated"));
   CHECK(contains(with, "attention.wk\"] cannot be simulated"));
-  CHECK_FALSE(contains(messages(""), "float8"));
+  CHECK(contains(messages(""), "[float8] has no effect: converters of [model] do not name it"));
+  CHECK_FALSE(contains(messages(""), "float8."));
+}
+
+TEST_CASE("async tensor parallelism that torchtitan refuses to run uncompiled is left out") {
+  std::string messages;
+  const auto async = [&](const std::string& rest) {
+    ImportRun run = launch("torchtitan");
+    run.request.options.gpus = 8;
+    run.with("run.toml",
+             "[model]\nname = \"llama3\"\nflavor = \"8B\"\n[parallelism]\n"
+             "enable_async_tensor_parallel = true\n" +
+                 rest)
+        .run();
+    messages = run.messages;
+    return json_at(run, "/parallel/async_tensor_parallel");
+  };
+  const std::string tensor = "tensor_parallel_degree = 8\n",
+                    compiled = "[compile]\nenable = true\n";
+  CHECK(async(tensor) == "none");
+  CHECK(contains(messages, "warning: torchtitan refuses enable_async_tensor_parallel"));
+  CHECK(async(tensor + compiled + "components = [\"loss\"]\n") == "none");
+  CHECK(contains(messages, "warning: torchtitan refuses"));
+  for (const std::string& rest : {compiled, std::string("[training]\ncompile = true\n")}) {
+    CHECK(async(tensor + rest) == "true");
+    CHECK_FALSE(contains(messages, "refuses"));
+  }
+  CHECK(async("") == "none");  // without tensor parallelism torchtitan does not look at it
+  CHECK_FALSE(contains(messages, "refuses"));
 }
 
 TEST_CASE("DeepSpeed trains in fp32 where neither 16-bit format is enabled or left open") {

@@ -1,9 +1,11 @@
 // Configurations of torchtitan up to 0.2, in TOML.
 #include <algorithm>
+#include <set>
 #include <string>
 #include <utility>
 
 #include "core/file_io.hpp"
+#include "core/text_list.hpp"
 #include "core/utf8.hpp"
 #include "importers/launch_scenario.hpp"
 #include "report/json_object.hpp"
@@ -27,9 +29,19 @@ Imported import_torchtitan(const ImportRequest& request, const Library& library)
   const bool is_fp8 = is_said("model.converters", "float8") ||
                       is_said("float8.enable-float8-linear", "true") ||
                       is_said("model.converters", "quantize.linear.float8");
-  std::erase_if(settings.settings, [&](const LaunchSetting& each) {  // of converters that are off
-    return !is_fp8 &&
-           (each.key.starts_with("float8.") || each.key.starts_with("quantize.linear.float8."));
+  const bool is_mx = is_said("model.converters", "mx");
+  // Only converters that are on read their sections (ModelConvertersContainer of torchtitan/protocols/model_converter.py at v0.2.2).
+  std::set<std::string> idle;
+  std::erase_if(settings.settings, [&](const LaunchSetting& each) {
+    for (const auto& [section, is_on] : {std::pair{"float8", is_fp8},
+                                         {"quantize.linear.float8", is_fp8},
+                                         {"mx", is_mx},
+                                         {"quantize.linear.mx", is_mx}})
+      if (!is_on && each.key.starts_with(std::string(section) + ".")) {
+        idle.insert(std::string("[") + section + "]");
+        return true;
+      }
+    return false;
   });
   LaunchScenario scenario(with_model, library, std::move(settings), detail::torchtitan_table);
   // Defaults of job_config.py.
@@ -49,13 +61,30 @@ Imported import_torchtitan(const ImportRequest& request, const Library& library)
       scenario.warn(
           "pipeline_parallel_layers_per_stage is not read: 2 stages of a rank are assumed");
   }
+  if (!idle.empty())
+    scenario.note(listed(idle) + " has no effect: converters of [model] do not name it");
   const auto says = [&](const char* key, const char* value) {
     return scenario.text(key).find(value) != std::string::npos;
   };
-  if (!scenario.text("compile.components").empty() && !says("compile.components", "model")) {
+  const bool has_model =
+      scenario.text("compile.components").empty() || says("compile.components", "model");
+  if (!has_model) {
     scenario.set("/training/compile", false);
     scenario.note("compile.components " + scenario.text("compile.components") +
                   ": the model is not compiled");
+  }
+  // maybe_enable_async_tp() in torchtitan/distributed/tensor_parallel.py at v0.2.2, and parallelize_llama() at v0.1.0, raise an error.
+  const bool is_compiled =
+      has_model && (says("compile.enable", "true") || says("training.compile", "true"));
+  const bool has_tensor = scenario.at("/parallel/tensor", 1) > 1;
+  if (const char* const async = "/parallel/async_tensor_parallel";
+      scenario.has(async) && !(has_tensor && is_compiled)) {
+    scenario.erase(async);
+    if (has_tensor)
+      scenario.warn(
+          "torchtitan refuses enable_async_tensor_parallel without enable = true of [compile], and "
+          "\"model\" in its components: it is left out here; set both in the file, or take it "
+          "out");
   }
   // _maybe_compile() in torchtitan/components/loss.py at 00a388d; by default components has both (job_config.py).
   if (says("compile.enable", "true") &&
@@ -88,7 +117,7 @@ Imported import_torchtitan(const ImportRequest& request, const Library& library)
   }
   if (says("parallelism.disable-loss-parallel", "true"))
     scenario.set("/training/loss_parallel", false);
-  if (says("model.converters", "mx")) scenario.set("/training/precision", "mxfp8");
+  if (is_mx) scenario.set("/training/precision", "mxfp8");
   // selective_ac_option: "op", or each so-manieth layer, whole; "2" by default.
   const std::string option = scenario.text("activation-checkpoint.selective-ac-option");
   const int every =
