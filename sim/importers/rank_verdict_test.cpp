@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
+#include <limits>
 #include <optional>
 #include <random>
 #include <set>
@@ -15,6 +16,7 @@
 #include "importers/gpu_totals.hpp"
 #include "importers/testing.hpp"
 #include "layout/layout.hpp"
+#include "report/terminal_text.hpp"
 
 using namespace windtunnel;
 using namespace windtunnel::testing;
@@ -407,6 +409,11 @@ TEST_CASE("one rank of 64 and one link are named with what they cost") {
   run_import(run.request, ResultFormat::text, shipped_library(), out, notes);
   CHECK(contains(out.str(), "Verdict\n  rank 11 computes 2"));
   CHECK(contains(out.str(), "\n  the link between nodes 3 and 5 moves "));
+  std::ostringstream narrow;  // the rate that names the slow pair stays in the table
+  detail::set_text_width(80);
+  run_import(run.request, ResultFormat::text, shipped_library(), narrow, notes);
+  detail::set_text_width(std::numeric_limits<int>::max());
+  CHECK(contains(narrow.str(), "  bus bandwidth    slowest\n"));
   run_import(run.request, ResultFormat::json, shipped_library(), json, notes);
   CHECK(contains(json.str(), "\"kind\": \"slow-link\""));
 }

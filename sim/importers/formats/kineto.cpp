@@ -176,7 +176,7 @@ std::vector<document::Section> sections_of(const RankVerdict& verdict,
     alike[{group_name(group), group.members.size(), rate.kind, rate.bytes}].push_back(
         rate.bus_bandwidth);
   }
-  document::Table rates{"wr?lrrr??",
+  document::Table rates{"wr??lr?rr",
                         {{"process groups", "groups", "call", "size", "bus bandwidth", "slowest"}}};
   for (const auto& [key, of_groups] : alike) {
     const auto& [name, size, kind, bytes] = key;
