@@ -178,10 +178,13 @@ TEST_CASE("words that are no JSON are told what to be") {
   CHECK(complaints("[None]") == "1:2: error: None is not a JSON word (write null)");
   CHECK(complaints("{\"a\": gelu}") == "1:7: error: gelu needs double quotes (write \"gelu\")");
   CHECK(complaints("{\"a\": 80GB}") == "1:7: error: 80GB needs double quotes (write \"80GB\")");
-  CHECK(complaints("base_model: a\nbf16: true\n") ==
-        "1:1: error: this is YAML, and only JSON is read here");
-  CHECK(complaints("train_batch_size: 8\n") ==
-        "1:1: error: this is YAML, and only JSON is read here");
+  for (const char* text : {"base_model: a\nbf16: true\n", "train_batch_size: 8\n", "---\na: 1\n"})
+    CHECK(complaints(text) ==
+          "1:1: error: this is YAML, and only JSON is read here (convert it to JSON; settings of "
+          "NeMo or Megatron-LM: windtunnel import nemo or megatron)");
+  CHECK(complaints("# our run\na: 1\n")
+            .starts_with("1:1: error: # opens no comment in JSON, but // does (is it YAML? convert "
+                         "it to JSON; "));
   CHECK(complaints("{a: 1}") == "1:2: error: a needs double quotes (write \"a\")");
   CHECK(complaints("{1: 2}") == "1:2: error: key 1 needs double quotes (write \"1\")");
 }

@@ -251,10 +251,14 @@ JsonSyntaxError explain_other(const Token& token) {
   return at(token, std::string(token.text) + " is not expected here");
 }
 
+constexpr const char* yaml_hint =
+    "convert it to JSON; settings of NeMo or Megatron-LM: windtunnel import nemo or megatron";
+
 JsonSyntaxError explain_tokens(Scanner& scanner, const JsonStop& stop) {
   const auto explain_word_here = [&](const Token& word) {
-    const bool is_yaml = !stop.open && scanner.next().text == ":";
-    return is_yaml ? at(word, "this is YAML, and only JSON is read here") : explain_word(word);
+    const bool is_yaml = !stop.open && (word.text == "---" || scanner.next().text == ":");
+    return is_yaml ? at(word, "this is YAML, and only JSON is read here", yaml_hint)
+                   : explain_word(word);
   };
   if (stop.begins_with_word)
     if (const Token word = scanner.next(); !is_json_word(word.text)) return explain_word_here(word);
@@ -273,6 +277,9 @@ JsonSyntaxError explain_tokens(Scanner& scanner, const JsonStop& stop) {
   if (expected == Expected::nothing)
     return at(token, "nothing may follow the JSON value, but here is " + shown(token.text));
   if (token.text.empty()) return explain_end(token, stop.open);
+  if (begins_text && token.text == "#")
+    return at(token, "# opens no comment in JSON, but // does",
+              "is it YAML? " + std::string(yaml_hint));
   if (is_mark(token.text)) return explain_mark(token, before, expected, stop.open);
   if (token.text.front() == '"' || is_json_word(token.text)) return explain_value(token, expected);
   return is_word_character(token.text.front()) ? explain_word_here(token) : explain_other(token);
