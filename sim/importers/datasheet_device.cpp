@@ -93,7 +93,9 @@ void scale_rates(JsonValue& object, double ratio, const std::string& source) {
 DatasheetDevice complete_device(JsonValue given, const Library& library) {
   const Nominal nominal = nominal_of(given);
   const KnownDevice near = nearest_device(nominal, library);
-  DatasheetDevice result{std::move(given), near.device.name, {}};
+  DatasheetDevice result{std::move(given), near.device.name, near.device.name, {}};
+  if (const JsonValue* description = near.document.find("description"))
+    result.description += " (" + description->string() + ")";
   JsonValue& sheet = result.document;
   const std::string source = "assumed: scaled from " + near.device.name;
   const auto add = [&](const std::string& pointer, JsonValue value, const std::string& how) {

@@ -11,7 +11,8 @@ namespace windtunnel {
 /// A device file with everything in it, and what was put there.
 struct DatasheetDevice {
   JsonValue document;
-  std::string nearest;  ///< the device whose measured numbers stand in
+  std::string nearest;      ///< the device whose measured numbers stand in
+  std::string description;  ///< with its power: "h100-sxm-80gb (NVIDIA H100 SXM5, …, 700 W)"
   std::vector<std::string>
       added;  ///< pointers of the values that the datasheet does not give, in order
 };

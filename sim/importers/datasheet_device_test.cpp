@@ -31,6 +31,7 @@ Device read(const JsonValue& document) {
 TEST_CASE("a data sheet is completed from the nearest measured GPU") {
   const DatasheetDevice made = complete_device(sheet(), testing::shipped_library());
   CHECK(made.nearest == "h100-sxm-80gb");  // 1.11 times its peak, 1.2 times its bandwidth
+  CHECK(made.description == "h100-sxm-80gb (NVIDIA H100 SXM5, 80 GB HBM3, 700 W)");
   const Device device = read(made.document);
   CHECK(device.name == "x100");
   CHECK(device.multiprocessors == 140);

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "core/file_io.hpp"
 #include "importers/base_platform.hpp"
 #include "importers/datasheet_device.hpp"
@@ -29,6 +31,11 @@ ExitCode complete(const CommandLine& line, const Library& library) {
     write_output(line, line.output, text);
   print_note(line, "scaled from " + device.nearest + ": " + std::to_string(device.added.size()) +
                        " values that a data sheet does not give");
+  if (std::ranges::count(device.added, "/gemm/peak_fraction") > 0)
+    print_note(line, "gemm/peak_fraction is that of " + device.description +
+                         ": a card of less power sustains less of its peak. Set compute_efficiency "
+                         "of the platform's node type, as docs/platforms.md says, or fit it with "
+                         "`windtunnel calibrate`");
   return exit_done;
 }
 
