@@ -1556,8 +1556,46 @@ TEST_CASE("a configuration of DeepSpeed needs a model, and says what it leaves o
   CHECK(contains(run.messages, "zero_optimization.offload_param.device cpu"));
   CHECK(contains(run.messages, "zero_hpz_partition_size 8"));
   CHECK(contains(run.messages, "stage3_typo 1"));
-  CHECK_FALSE(contains(run.messages, "prefetch"));
-  CHECK(contains(run.messages, "left to the defaults here: train-batch-size"));
+  CHECK(contains(run.messages, "zero_optimization.stage3_prefetch_bucket_size 1"));
+  CHECK(contains(run.messages, "left to the defaults here: train_batch_size"));
+  CHECK(contains(run.messages, "is that of llama2-7b, 4096 tokens: --sequence N gives another"));
+  run.request.options.sequence = 1024;
+  run.run();
+  CHECK(json_at(run, "/model/sequence") == "1024");
+  CHECK_FALSE(contains(run.messages, "4096 tokens"));
+}
+
+TEST_CASE("each key of DeepSpeed is used, changes nothing, or is named") {
+  std::string messages;
+  const auto value = [&](const std::string& settings, const char* pointer) {
+    ImportRun run = launch("deepspeed");
+    run.request.options.model = "llama2-7b";
+    run.request.options.gpus = 16;
+    run.with("ds.json", R"({"bf16": {"enabled": true}, "zero_optimization": {)" + settings + "}}")
+        .run();
+    messages = run.messages;
+    return json_at(run, pointer);
+  };
+  const char* const bucket = "/software/gradient_bucket";
+  CHECK(value(R"("stage": 2, "reduce_bucket_size": 2e8)", bucket) == "200000000");
+  CHECK(value(R"("stage": 3, "reduce_bucket_size": 2e8)", bucket) == "none");
+  CHECK(contains(messages, "zero_optimization.reduce_bucket_size 200000000 is not used: ZeRO 3"));
+  value(R"("stage": 3, "overlap_comm": false)", bucket);
+  CHECK(contains(messages, "zero_optimization.overlap_comm false is not used: ZeRO 3"));
+  value(R"("stage": 3, "overlap_comm": true)", bucket);
+  CHECK_FALSE(contains(messages, "overlap_comm"));
+  const std::string live = R"("stage3_max_live_parameters": 1e8, "sub_group_size": 1e8)";
+  value(R"("stage": 3, )" + live, bucket);
+  CHECK(contains(messages, "stage3_max_live_parameters 100000000, zero_optimization.sub_group"));
+  value(R"("stage": 2, "allgather_bucket_size": 1, )" + live, bucket);  // of stage 3 alone
+  CHECK_FALSE(contains(messages, "live_parameters"));
+  CHECK(contains(messages, "zero_optimization.allgather_bucket_size 1"));
+  value(R"("stage": 3, "offload_param": {"device": "none", "pin_memory": true})", bucket);
+  CHECK_FALSE(contains(messages, "offload_param"));
+  value(R"("stage": 2, "reduce_scatter": true, "contiguous_gradients": true)", bucket);
+  CHECK_FALSE(contains(messages, "cannot be simulated"));
+  value(R"("stage": 2, "reduce_scatter": false)", bucket);
+  CHECK(contains(messages, "zero_optimization.reduce_scatter false cannot be simulated"));
 }
 
 TEST_CASE(

@@ -297,7 +297,8 @@ void add_import_options(Options options, CommandLine& line) {
   options.value("--unit", import.unit, "UNIT", "Unit of mpiGraph's rates (default MiB/s)");
   options.number("--rails", import.rails, 1, most,
                  "Processes per node in mpiGraph's run, each with its own network card");
-  options.number("--sequence", import.sequence, 1, most, "Sequence length of a model, in tokens");
+  options.number("--sequence", import.sequence, 1, most,
+                 "Sequence length in tokens, for hf-config and deepspeed");
   options.value("--model", import.model, "MODEL",
                 "Model of a launch script that does not say its sizes: a name or a path");
   options.value("--args", import.arguments, "ARGUMENTS",

@@ -1,5 +1,6 @@
 // Configurations of DeepSpeed (ds_config.json).
 #include <algorithm>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -7,6 +8,7 @@
 #include "core/json_value.hpp"
 #include "core/number_in.hpp"
 #include "core/option_error.hpp"
+#include "importers/base_platform.hpp"
 #include "importers/launch_scenario.hpp"
 #include "report/json_object.hpp"
 
@@ -27,7 +29,7 @@ Imported import_deepspeed(const ImportRequest& request, const Library& library) 
   LaunchSettings settings = read_json_settings(config);
   std::string chosen;
   std::erase_if(settings.settings, [&](const LaunchSetting& each) {
-    if (each.value == "auto") chosen += (chosen.empty() ? "" : ", ") + each.key;
+    if (each.value == "auto") chosen += (chosen.empty() ? "" : ", ") + each.written;
     return each.value == "auto";
   });
   if (settings.settings.empty() && !chosen.empty())
@@ -35,7 +37,35 @@ Imported import_deepspeed(const ImportRequest& request, const Library& library) 
                        "all settings of " + request.inputs.front().string() +
                            " are \"auto\": the program that calls DeepSpeed chooses them",
                        "write its choices in their place, above all the stage of ZeRO");
+  // Keys of stage 3 count in no other, and those of offloading where something is offloaded (deepspeed/runtime/zero/config.py).
+  const int stage = settings.number("zero-optimization.stage");
+  std::set<std::string> idle;
+  for (const std::string block : {"offload-param", "offload-optimizer"})
+    if (const std::string device = settings.text("zero-optimization." + block + ".device");
+        device.empty() || device == "none")
+      idle.insert("zero-optimization." + block + ".");
+  if (stage != 3) idle.insert({"zero-optimization.stage3-", "zero-optimization.sub-group-size"});
+  std::erase_if(settings.settings, [&](const LaunchSetting& each) {
+    return std::ranges::any_of(
+        idle, [&](const std::string& beginning) { return each.key.starts_with(beginning); });
+  });
   LaunchScenario scenario(request, library, std::move(settings), detail::deepspeed_table);
+  const char* const bucket = "zero-optimization.reduce-bucket-size";
+  const char* const overlap = "zero-optimization.overlap-comm";
+  if (stage != 3 && scenario.number(bucket) > 0)
+    scenario.set_from(bucket, "/software/gradient_bucket", scenario.number(bucket));
+  for (const char* key : {bucket, overlap})
+    if (stage == 3 && scenario.settings().find(key) != nullptr && scenario.text(key) != "true")
+      scenario.note(key + (" " + scenario.text(key)) +
+                    " is not used: ZeRO 3 scatters each layer's gradients behind the backward pass "
+                    "of the next here");
+  const JsonValue model = file_of_option("--model", request.options.model, model_files, library);
+  if (request.options.sequence > 0)
+    scenario.set("/model/sequence", request.options.sequence);
+  else if (const JsonValue* const sequence = model.find("sequence"))
+    scenario.note("the sequence, of which the file says nothing, is that of " +
+                  request.options.model + ", " + canonical_text(*sequence) +
+                  " tokens: --sequence N gives another");
   if (!chosen.empty())
     scenario.note(
         "\"auto\" is chosen by the program that calls DeepSpeed, and is left to the defaults "
@@ -82,7 +112,7 @@ Importer deepspeed() {
   return {"deepspeed",
           "a configuration of DeepSpeed, to a scenario",
           "a JSON configuration of DeepSpeed",
-          {"--base", "--gpus", "--model"},
+          {"--base", "--gpus", "--model", "--sequence"},
           import_deepspeed};
 }
 
