@@ -331,7 +331,8 @@ LaunchSettings read_toml_settings(const SourceText& source) {
     if (value.find_first_not_of("0123456789_") == std::string::npos)  // 8_192
       std::erase(value, '_');
     in_list = value.starts_with("[") && !value.ends_with("]");
-    found.settings.push_back({prefix + unquoted(content.substr(0, equals)), value, number});
+    found.settings.push_back(
+        {prefix + without_dashes(unquoted(content.substr(0, equals))), value, number});
   }
   return found;
 }
@@ -341,7 +342,7 @@ LaunchSettings read_json_settings(const JsonValue& document) {
   const auto add = [&](const auto& self, const JsonValue& value, const std::string& key) -> void {
     if (value.is_object()) {
       for (const JsonValue::Member& member : value.object())
-        self(self, member.value, key + (key.empty() ? "" : ".") + member.key);
+        self(self, member.value, key + (key.empty() ? "" : ".") + without_dashes(member.key));
     } else {
       const std::string text = value.is_string() ? value.string() : canonical_text(value);
       found.settings.push_back(
@@ -381,9 +382,10 @@ LaunchScenario::LaunchScenario(const ImportRequest& request, const Library& libr
              !settings_.program.empty())
       unread_counts_.push_back(unread(setting));
     else if (std::ranges::count(counts_of_gpus(), setting.key) > 0 && is_unknown(setting.value))
-      leave_out(setting, setting.key, setting.key + " " + setting.value + " cannot be evaluated");
+      leave_out(setting, setting.key,
+                setting.written + " " + setting.value + " cannot be evaluated");
     else if (!is_harmless(setting))
-      unused.push_back(setting.key + (setting.value.empty() ? "" : " " + setting.value));
+      unused.push_back(setting.written + (setting.value.empty() ? "" : " " + setting.value));
   }
   if (!unused.empty()) note("not used, as no key of a scenario says it: " + listed(unused));
   refuse_unread(unread_);
@@ -434,7 +436,8 @@ std::string LaunchScenario::with_written_keys(std::string text) const {
   };
   for (const LaunchSetting& each : settings_.settings)
     for (std::size_t at = 0, size = each.key.size();
-         each.written != each.key && (at = text.find(each.key, at)) != std::string::npos; ++at)
+         each.written != each.key && (at = text.find(each.key, at)) != std::string::npos;
+         at += size + 1)
       if (!is_part(at - 1) && !is_part(at + size)) text.replace(at, size, each.written);
   return text;
 }
@@ -446,8 +449,8 @@ void LaunchScenario::note_gpus(const std::string& text) {
 
 LaunchScenario::LeftOut LaunchScenario::unread(const LaunchSetting& setting) const {
   LeftOut result{setting.key,
-                 "line " + std::to_string(setting.line) + ": " + setting.key + " " + setting.value +
-                     " cannot be read",
+                 "line " + std::to_string(setting.line) + ": " + setting.written + " " +
+                     setting.value + " cannot be read",
                  {}};
   std::vector<std::string> lines;
   for (const LaunchVariable& each : settings_.variables) {
@@ -596,7 +599,7 @@ void LaunchScenario::choose_vocabulary(const JsonValue& table) {
 
 void LaunchScenario::translate(const LaunchSetting& setting, const JsonValue& meaning) {
   const std::string line = "line " + std::to_string(setting.line) + ": ",
-                    text = setting.key + " " + setting.value;
+                    text = setting.written + " " + setting.value;
   const bool is_as_it_is = meaning.is_string();
   if (is_as_it_is && meaning.string().empty()) return;
   const bool is_switch =
@@ -608,7 +611,7 @@ void LaunchScenario::translate(const LaunchSetting& setting, const JsonValue& me
   if (is_open) return leave_out(setting, pointer, text + " cannot be evaluated");
   if (is_as_it_is && setting.value.empty())
     return leave_out(setting, pointer,
-                     "the value of " + setting.key + " comes from outside the file");
+                     "the value of " + setting.written + " comes from outside the file");
   if (is_as_it_is) return set_from(setting.key, pointer, value_of(setting.value));
   const JsonValue& words = meaning.object().front().value;
   const JsonValue* value = words.find(setting.value);
