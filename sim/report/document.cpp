@@ -57,7 +57,7 @@ struct AsText {
         const bool is_heading = &row == &lines.rows.front();
         text += (is_heading ? paint(detail::Tone::heading, shown_line) : shown_line) + "\n";
       }
-    return text + (lines.left_out.empty() ? "" : detail::paragraph(lines.left_out));
+    return text + lines.notes(table.shared);
   }
   std::string operator()(const Words& words) const {
     return words.empty() ? "\n" : detail::paragraph(words.text());
@@ -103,7 +103,10 @@ struct AsHtml {
   std::string operator()(const Figures& figures) const {
     return html::table(cells(table_of(figures)));
   }
-  std::string operator()(const Table& table) const { return with_heading(cells(table)); }
+  std::string operator()(const Table& table) const {
+    return with_heading(cells(table)) +
+           (table.shared.empty() ? "" : html::quiet(escaped("all of them: " + table.shared)));
+  }
   std::string operator()(const Bars& bars) const {
     html::Table of = cells(bars.table);
     std::vector<html::Piece> pieces;

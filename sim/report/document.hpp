@@ -59,6 +59,7 @@ using TableRow = std::vector<Words>;
 struct Table {
   std::string columns;
   std::vector<TableRow> rows;
+  std::string shared = {};  ///< said once of all rows below the table: "context 4 · recompute none"
 };
 
 /// A table whose rows are shares of a whole: bars next to them in the text, on the page one bar above them with their colours.

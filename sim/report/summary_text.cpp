@@ -85,9 +85,9 @@ std::string memory(const Report& report, const Painter& paint) {
   std::string text = "\n" + paint(Tone::heading, "Memory of a GPU, GiB") + "\n";
   const TableLines table = table_lines(text_columns("l7r7?r7??r7??r7?r7???r7?r7"), rows);
   for (std::size_t i = 0; i < table.rows.size(); ++i)
-    text += std::string(indent) + paint(tones[i], table.rows[i]) + "\n";
-  if (!table.left_out.empty()) text += detail::paragraph(table.left_out);
-  return text + detail::verdict_line(report, paint);
+    for (const std::string& line : detail::lines_of(table.rows[i]))
+      text += std::string(indent) + paint(tones[i], line) + "\n";
+  return text + table.notes() + detail::verdict_line(report, paint);
 }
 
 std::string warnings(const Report& report, const Painter& paint) {

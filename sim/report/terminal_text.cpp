@@ -213,7 +213,11 @@ std::string broken(TextLine line, int width) {
     rest.tail = line.tail;
     std::size_t next = end;
     while (next < line.cells.size() && line.cells[next].is_blank()) ++next;
-    if (next == line.cells.size()) break;
+    while (end > below && line.cells[end - 1].is_blank()) --end;
+    if (next == line.cells.size()) {
+      line.cells.resize(end);
+      break;
+    }
     rest.cells.assign(below, {"", " "});
     rest.cells.insert(rest.cells.end(), line.cells.begin() + static_cast<std::ptrdiff_t>(next),
                       line.cells.end());
@@ -258,6 +262,17 @@ std::vector<std::string> lines_of_cell(const std::string& cell, int width) {
   return lines;
 }
 
+/// A heading in two lines: "slower" and "by", "micro-" and "batch".
+std::vector<std::string> heading_lines(const std::string& heading) {
+  constexpr int least_broken = 6;
+  const bool is_plain = std::ranges::all_of(
+      heading, [](char letter) { return std::islower(static_cast<unsigned char>(letter)) != 0; });
+  const std::size_t half = heading.size() / 2;
+  return is_plain && utf8_count(heading) > least_broken
+             ? std::vector{heading.substr(0, half) + "-", heading.substr(half)}
+             : detail::wrapped(heading, 1);
+}
+
 /// A table while room is made for it. Columns that are left out stay in `columns`, with no width.
 class TableFitter {
  public:
@@ -283,6 +298,10 @@ class TableFitter {
       gap_ = 1;
       lay_out(false);
     }
+    if (width() > room_ && has_headings()) {
+      breaks_headings_ = true;
+      lay_out(false);
+    }
     while (width() > room_ && leave_one_out(1)) lay_out(false);
     TableLines result;
     for (const TextRow& row : rows_) {
@@ -293,6 +312,7 @@ class TableFitter {
     if (!left_out_.empty())
       result.left_out = "no room for: " + left_out_ + " (a wider terminal or --json shows " +
                         (num_left_out_ == 1 ? "it)" : "them)");
+    result.shared = shared_;
     return result;
   }
 
@@ -316,7 +336,10 @@ class TableFitter {
       if (with_least_widths) widths_[i] = columns_[i].width;
       for (const TextRow& row : rows_) {
         if (i >= row.size()) continue;
-        widths_[i] = std::max(widths_[i], utf8_count(row[i]));
+        for (const std::string& line : breaks_headings_&&& row == &rows_.front()
+                                           ? heading_lines(row[i])
+                                           : std::vector{row[i]})
+          widths_[i] = std::max(widths_[i], utf8_count(line));
         for (const std::string& word : detail::wrapped(unbroken(row[i]), 1))
           least[i] = std::max({least[i], least_text, std::min(utf8_count(word), longest_word)});
       }
@@ -333,40 +356,53 @@ class TableFitter {
     }
   }
 
-  /// The column with most marks, at least so many; the last of several.
+  /// A column that all of several rows share, then the one with most marks, at least so many; the last of several.
   bool leave_one_out(int marks) {
     std::size_t least_wanted = columns_.size();
+    std::pair most{false, marks};
     for (std::size_t i = 0; i < columns_.size(); ++i)
-      if (is_shown_[i] && columns_[i].marks >= marks) {
-        least_wanted = i;
-        marks = columns_[i].marks;
-      }
+      if (is_shown_[i] && columns_[i].marks > 0)
+        if (const std::pair wanted{is_shared(i), columns_[i].marks}; wanted >= most) {
+          least_wanted = i;
+          most = wanted;
+        }
     if (least_wanted == columns_.size()) return false;
     is_shown_[least_wanted] = false;
     if (least_wanted >= rows_.front().size()) return true;
+    const std::string& heading = rows_.front()[least_wanted];
+    if (is_shared(least_wanted)) {
+      shared_ = heading + " " + rows_[1][least_wanted] + (shared_.empty() ? "" : " · ") + shared_;
+      return true;
+    }
     ++num_left_out_;
-    left_out_ = rows_.front()[least_wanted] + value_of_all(least_wanted) +
+    const bool can_be_said = rows_.size() == 2 && rows_[1].size() > least_wanted;
+    left_out_ = heading + (can_be_said ? " (" + rows_[1][least_wanted] + ")" : "") +
                 (left_out_.empty() ? "" : "; ") + left_out_;
     return true;
   }
-  /// " (all 4)" where all of several rows have that in the column, " (4)" of one row: it can be said next to the heading.
-  std::string value_of_all(std::size_t column) const {
-    if (rows_.size() < 2 || rows_[1].size() <= column) return "";
-    const std::string& value = rows_[1][column];
+  /// True if several rows all have the same in the column, which one line can say of them all.
+  bool is_shared(std::size_t column) const {
     const auto has_it = [&](const TextRow& row) {
-      return row.size() > column && row[column] == value;
+      return row.size() > column && !row[column].empty() && row[column] == rows_[1][column];
     };
-    if (value.empty() || !std::all_of(rows_.begin() + 1, rows_.end(), has_it)) return "";
-    return (rows_.size() == 2 ? " (" : " (all ") + value + ")";
+    return rows_.size() > 2 && std::all_of(rows_.begin() + 1, rows_.end(), has_it);
+  }
+  bool has_headings() const {  // of tables without, all columns are always shown
+    return std::ranges::any_of(columns_, [](const TextColumn& each) { return each.marks > 0; });
+  }
+  /// The cell's lines, as wide as its column allows.
+  std::vector<std::string> lines_in(const TextRow& row, std::size_t column) const {
+    const std::string& cell = row[column];
+    if (columns_[column].letter == 'w' && utf8_count(cell) > widths_[column])
+      return lines_of_cell(cell, widths_[column]);
+    return breaks_headings_ && &row == &rows_.front() ? heading_lines(cell) : std::vector{cell};
   }
 
   std::string text_of(const TextRow& row) const {
     std::vector<std::vector<std::string>> cells;
     std::size_t height = 1;
     for (std::size_t i = 0; i < row.size(); ++i) {
-      cells.push_back(columns_[i].letter == 'w' && utf8_count(row[i]) > widths_[i]
-                          ? lines_of_cell(row[i], widths_[i])
-                          : std::vector{row[i]});
+      cells.push_back(lines_in(row, i));
       if (is_shown_[i]) height = std::max(height, cells.back().size());
     }
     std::string text;
@@ -393,7 +429,8 @@ class TableFitter {
   std::vector<bool> is_shown_;
   int room_, gap_ = 2;
   bool may_stick_out_ = false;  // a long word of the last column, from its row alone
-  std::string left_out_;
+  bool breaks_headings_ = false;
+  std::string left_out_, shared_;
   int num_left_out_ = 0;
 };
 
@@ -426,13 +463,21 @@ TableLines table_lines(std::vector<TextColumn> columns, const std::vector<TextRo
   return TableFitter(std::move(columns), rows).lines();
 }
 
-std::string text_table(const std::string& columns, const std::vector<TextRow>& rows) {
+std::string text_table(const std::string& columns, const std::vector<TextRow>& rows,
+                       const std::string& also_shared) {
   const TableLines table = table_lines(text_columns(columns), rows);
   std::string text;
   for (const std::string& row : table.rows)
     for (const std::string& line : detail::lines_of(row))
       text += (line.empty() ? "" : std::string(detail::indent)) + line + "\n";
-  return text + (table.left_out.empty() ? "" : detail::paragraph(table.left_out));
+  return text + table.notes(also_shared);
+}
+
+std::string TableLines::notes(const std::string& also_shared) const {
+  const std::string all =
+      shared + (shared.empty() || also_shared.empty() ? "" : " · ") + also_shared;
+  return (left_out.empty() ? "" : detail::paragraph(left_out)) +
+         (all.empty() ? "" : detail::paragraph("all of them: " + all));
 }
 
 int bar_room(int table, int most) {

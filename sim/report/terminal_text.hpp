@@ -73,15 +73,20 @@ std::vector<TextColumn> text_columns(const std::string& columns);
 /// A table laid out for a terminal.
 struct TableLines {
   std::vector<std::string>
-      rows;              ///< of a row that takes several lines, these with line ends between
-  int width = 0;         ///< of the widest line
-  std::string left_out;  ///< a sentence that names the columns without room; else empty
+      rows;                 ///< of a row that takes several lines, these with line ends between
+  int width = 0;            ///< of the widest line
+  std::string left_out;     ///< a sentence that names the columns without room; else empty
+  std::string shared = {};  ///< left out too, as all rows have the same there: "tensor 4 · data 8"
+
+  /// What stands below the table: both, and what else all rows share.
+  std::string notes(const std::string& also_shared = "") const;
 };
 /// Columns two blanks apart, as wide as their longest cell. The last of `columns` holds for all further
 /// columns, and a row may be shorter than others. Where table_width() has no room for that, least widths give way, then columns of text are
 /// broken at blanks, but not between a number and its unit, then columns with two marks or more are left out, then a last column of text gets
-/// narrower than its longest words, which stick out, then one blank stands between columns, then those with one mark are left out. What is
-/// left out is named by the headings, the first row. No other cell is ever broken.
+/// narrower than its longest words, which stick out, then one blank stands between columns, then headings of one word or several take two lines, then columns with one mark are left out. Those
+/// that all of several rows share go first, whatever their marks. What is left out is named by the headings, the first row. No other cell is
+/// ever broken.
 TableLines table_lines(std::vector<TextColumn> columns, const std::vector<TextRow>& rows);
 
 /// The lines of that table, indented, and what was left out.
@@ -89,7 +94,8 @@ TableLines table_lines(std::vector<TextColumn> columns, const std::vector<TextRo
 ///   text_table("lr", {{"point", "error"}, {"a", "10.0 %"}})
 ///     point   error
 ///     a      10.0 %
-std::string text_table(const std::string& columns, const std::vector<TextRow>& rows);
+std::string text_table(const std::string& columns, const std::vector<TextRow>& rows,
+                       const std::string& also_shared = "");
 
 /// Width of bars next to a table of width `table`: at most `most`, 0 if there is no room.
 int bar_room(int table, int most);

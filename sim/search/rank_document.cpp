@@ -227,6 +227,16 @@ bool agree_on(const Key& key, const std::vector<RankedPlan>& plans) {
   });
 }
 
+/// True if schedules follow from the chunks: the interleaved one where there are several.
+bool schedule_follows(const std::vector<RankedPlan>& plans) {
+  return std::ranges::all_of(plans, [&](const RankedPlan& one) {
+    return std::ranges::all_of(plans, [&](const RankedPlan& other) {
+      const Parallel &a = one.choice.parallel, &b = other.choice.parallel;
+      return (a.virtual_pipeline > 1) != (b.virtual_pipeline > 1) || a.schedule == b.schedule;
+    });
+  });
+}
+
 /// True if the key has no column since one line can speak for all plans.
 bool is_said_once(const SearchKey& searched, const RankResult& result) {
   return !searched.varies_always && result.space.tries_everything &&
@@ -275,8 +285,10 @@ document::Table plan_table(const RankResult& result, const JsonValue& data) {
     const Key& key = *searched.key;
     const bool is_number = key.value.kind == KeyValue::Kind::whole_number;
     // The number of replicas follows from the rest, and what all plans share tells none of them apart.
+    const bool follows =
+        key.name() == "data" || (key.name() == "schedule" && schedule_follows(result.plans));
     const std::string marks =
-        std::string(is_number ? "r" : "l") + (key.name() == "data"          ? "??"
+        std::string(is_number ? "r" : "l") + (follows                       ? "??"
                                               : agree_on(key, result.plans) ? "???"
                                                                             : "");
     add(marks.c_str(), key.label(), [&](std::size_t i, const std::string& at) {
@@ -366,8 +378,7 @@ std::string said_once(const RankResult& result) {
   for (const SearchKey& searched : search_keys())
     if (result.space.of(searched.key->name()).size() > 1 && is_said_once(searched, result))
       said.push_back({searched.key, {searched.key->value.get(result.plans.front().choice)}});
-  if (said.empty()) return "";
-  return (result.plans.size() > 1 ? "all of them: " : "with ") + tried_text(said, false);
+  return tried_text(said, false);
 }
 
 /// True if a reader must be told that the key was held: it could have been searched, or is not what plans have by default.
@@ -522,8 +533,12 @@ document::Section plans_section(const Scenario& base, const RankResult& result,
                                 const JsonValue& data) {
   document::Section section{"plans", "Plans", "", {}};
   if (result.plans.empty()) return section;
-  section.parts.emplace_back(plan_table(result, data));
-  for (const std::string& text : {said_once(result), intervals_text(result)})
+  document::Table table = plan_table(result, data);
+  const std::string said = said_once(result);
+  if (result.plans.size() > 1) table.shared = said;
+  section.parts.emplace_back(std::move(table));
+  for (const std::string& text :
+       {result.plans.size() > 1 || said.empty() ? "" : "with " + said, intervals_text(result)})
     if (!text.empty()) section.parts.insert(section.parts.end(), {Words(), Words(text)});
   if (result.placements_searched > 0) section.parts.emplace_back(Words());
   for (std::size_t i = 0; i < result.plans.size(); ++i)

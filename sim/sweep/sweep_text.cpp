@@ -166,14 +166,14 @@ std::vector<std::string> differing_columns(const std::vector<std::string>& colum
   return differing;
 }
 
-/// "all of them: tensor 8, nic_rate 400 Gbps": axes on which the rows do not differ.
+/// "tensor 8 · nic_rate 400 Gbps": axes on which the rows do not differ.
 std::string shared_text(const std::vector<std::string>& columns, const JsonValue& row,
                         const std::vector<std::string>& differing) {
   std::vector<std::string> shared;
   for (const std::string& column : columns)
     if (std::ranges::find(differing, column) == differing.end())
       shared.push_back(short_name(column, columns) + " " + cell_text(text_at(row, column)));
-  return shared.empty() ? "" : detail::paragraph("all of them: " + listed(shared));
+  return joined(shared, " · ");
 }
 
 std::string best_text(const Sweep& sweep, const std::vector<JsonValue>& best) {
@@ -224,7 +224,7 @@ std::string best_text(const Sweep& sweep, const std::vector<JsonValue>& best) {
                                             : significant_text(*amount, digits));
     }
   }
-  return text_table(shown, lines) + (has_labels ? "" : shared_text(axes, best.front(), columns)) +
+  return text_table(shown, lines, has_labels ? "" : shared_text(axes, best.front(), columns)) +
          (has_plans ? plans_text(best) : "");
 }
 
