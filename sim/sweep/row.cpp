@@ -112,6 +112,12 @@ const char* memory_mark(const JsonValue& row) {
   return text_at(row, "memory_verdict") == name_of(MemoryVerdict::lower_bound) ? "≥ " : "";
 }
 
+const char* doubt_of_fit(const JsonValue& row) {
+  return *memory_mark(row) != 0                                              ? "not known"
+         : text_at(row, "memory_verdict") == name_of(MemoryVerdict::at_risk) ? "at risk"
+                                                                             : "";
+}
+
 bool fits(const JsonValue& row) {
   const JsonValue* value = row.find("fits");
   return value != nullptr && value->is_bool() && std::get<bool>(value->content);

@@ -38,6 +38,8 @@ std::string text_at(const JsonValue& object, const std::string& key);
 bool fits(const JsonValue& row);
 /// "≥ " where the memory of a row is a lower bound, and whether the point fits is not known; else empty.
 const char* memory_mark(const JsonValue& row);
+/// "at risk" or "not known" where it is not sure that the point of a row fits, which is at most that; else empty.
+const char* doubt_of_fit(const JsonValue& row);
 
 /// Name of a row among those with these columns: its label, or "nodes 128, platform dgx-h100".
 std::string point_name(const JsonValue& row, const std::vector<std::string>& columns);

@@ -124,6 +124,12 @@ struct SweepContent {
   }
 };
 
+/// "; memory at risk", "; not known to fit": what must be said of a point that is called the best.
+std::string doubt_note(const JsonValue& row) {
+  const std::string doubt = doubt_of_fit(row);
+  return doubt.empty() ? "" : doubt == "at risk" ? "; memory at risk" : "; not known to fit";
+}
+
 std::string best_headline(const SweepContent& page) {
   if (!page.has_best())
     return std::string("<h1><span class=\"big\">No point</span> ") +
@@ -135,8 +141,8 @@ std::string best_headline(const SweepContent& page) {
          "</p>\n<p class=\"job\">" + best.cell("/iteration_time_s", html::text_of_time) +
          " per iteration on " + best.cell("/gpus", grouped_text) + " GPUs, MFU " +
          best.cell("/mfu", percent_text) + ", " + memory_mark(page.best().content) +
-         best.cell("/memory_max_bytes", html::text_of_bytes) +
-         " of memory on the fullest GPU.</p>\n";
+         best.cell("/memory_max_bytes", html::text_of_bytes) + " of memory on the fullest GPU" +
+         doubt_note(page.best().content) + ".</p>\n";
 }
 
 /// Growth of throughput from the smallest cluster to the largest while nothing else changes.
@@ -164,7 +170,7 @@ std::string extreme(const SweepContent& page, const std::string& key, const char
   if (found == end) return "";
   const auto place = static_cast<std::size_t>(found - page.shown.begin());
   return card(label, view_of(**found, place).cell("/" + key, text),
-              "point " + std::to_string((*found)->point));
+              "point " + std::to_string((*found)->point) + doubt_note((*found)->content));
 }
 
 std::string headline(const SweepContent& page) {
@@ -365,7 +371,7 @@ std::vector<PointColumn> point_columns(const SweepContent& page) {
   columns.push_back({"data-key=\"fits\"", "fits", "", [](const JsonValue& row, const DataView&) {
                        return row.find("fits") == nullptr ? ""
                               : !fits(row)                ? "<strong class=\"bad\">NO</strong>"
-                              : *memory_mark(row) != 0    ? "not known"
+                              : *doubt_of_fit(row) != 0   ? doubt_of_fit(row)
                                                           : "yes";
                      }});
   // Why, the section of failed points says.

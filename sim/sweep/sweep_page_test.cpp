@@ -133,5 +133,20 @@ TEST_CASE("a thousand points make a page of bounded size that keeps the first ro
   CHECK(page.size() < 600000);
 }
 
+TEST_CASE("a best point whose memory is at risk is marked as such wherever it is named") {
+  const testing::SweepFixture fixture;
+  const Sweep sweep = fixture.sweep(R"({"matrix": {"/nodes": [1, 2]}})");
+  PartRows rows = rows_of(sweep);
+  CHECK(!contains(page_of(sweep, rows), "<td>at risk</td>"));
+  CHECK(!contains(sweep_text(sweep, rows, "out"), "~"));
+  for (auto& [point, row] : rows.by_point)
+    row.content.set("memory_verdict", JsonValue(std::string("at_risk")));
+  const std::string page = page_of(sweep, rows), text = sweep_text(sweep, rows, "out");
+  CHECK(contains(page, "<td>at risk</td>"));
+  CHECK(contains(page, "of memory on the fullest GPU; memory at risk."));
+  CHECK(contains(text, " ~\n"));
+  CHECK(contains(text, "~ memory at risk of points "));
+}
+
 }  // namespace
 }  // namespace windtunnel

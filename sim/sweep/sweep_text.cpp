@@ -15,6 +15,7 @@
 #include "core/work_note.hpp"
 #include "report/json_object.hpp"
 #include "report/number_text.hpp"
+#include "report/report_words.hpp"
 #include "report/terminal_text.hpp"
 #include "sweep/results.hpp"
 #include "sweep/row.hpp"
@@ -176,6 +177,20 @@ std::string shared_text(const std::vector<std::string>& columns, const JsonValue
   return joined(shared, " · ");
 }
 
+bool is_at_risk(const JsonValue& row) { return std::string_view(doubt_of_fit(row)) == "at risk"; }
+
+/// What the mark of such rows means, and which they are: a narrow table has no room for the mark.
+std::string at_risk_text(const std::vector<JsonValue>& rows) {
+  std::vector<std::string> points;
+  for (const JsonValue& row : rows)
+    if (is_at_risk(row)) points.push_back(text_at(row, "point"));
+  if (points.empty()) return "";
+  return detail::marked("~",
+                        "memory at risk of point" + std::string(points.size() == 1 ? " " : "s ") +
+                            enumerated(points) + ": " + detail::at_risk_meaning,
+                        detail::Tone::doubtful, detail::Painter(Colour::never));
+}
+
 std::string best_text(const Sweep& sweep, const std::vector<JsonValue>& best) {
   const std::vector<std::string>& axes = sweep.points().columns();
   const std::vector<std::string> columns = differing_columns(axes, best);
@@ -214,7 +229,8 @@ std::string best_text(const Sweep& sweep, const std::vector<JsonValue>& best) {
     }
     line.insert(line.end(),
                 {grouped_text(figure(row, "tokens_per_s")), fixed_text(100 * figure(row, "mfu"), 1),
-                 memory_mark(row) + fixed_text(Bytes{figure(row, "memory_max_bytes")} / 1_GiB, 1)});
+                 memory_mark(row) + fixed_text(Bytes{figure(row, "memory_max_bytes")} / 1_GiB, 1) +
+                     (is_at_risk(row) ? " ~" : "")});
     for (const std::string& asked : figures) {
       const std::optional<double> amount = number_of(row.find(asked));
       constexpr int digits = 4;
@@ -225,7 +241,7 @@ std::string best_text(const Sweep& sweep, const std::vector<JsonValue>& best) {
     }
   }
   return text_table(shown, lines, has_labels ? "" : shared_text(axes, best.front(), columns)) +
-         (has_plans ? plans_text(best) : "");
+         at_risk_text(best) + (has_plans ? plans_text(best) : "");
 }
 
 std::string front_text(const std::vector<FrontPoint>& points) {

@@ -34,7 +34,7 @@ class PointTable {
   }
 
   cell(column, {row, place}) {
-    const is_bound = row.memory_verdict === 'lower_bound';
+    const is_bound = row.memory_verdict === 'lower_bound', doubt = {lower_bound: 'not known', at_risk: 'at risk'}[row.memory_verdict];
     const value = row[column.key],
       cell = make('td', column.scale ? {class: 'n'} : {});
     if (value === undefined) return cell;
@@ -46,7 +46,7 @@ class PointTable {
       };
       if (Array.isArray(value)) cell.append(figure(value[0], `${column.key}/0`), ' to ', figure(value[1], `${column.key}/1`));
       else cell.append(column.key === 'memory_max_bytes' && is_bound ? '≥ ' : '', figure(value, column.key));
-    } else if (column.key === 'fits') cell.append(!value ? make('strong', {class: 'bad'}, 'NO') : is_bound ? 'not known' : 'yes');
+    } else if (column.key === 'fits') cell.append(!value ? make('strong', {class: 'bad'}, 'NO') : doubt ?? 'yes');
     else cell.append(typeof value === 'string' ? value : JSON.stringify(value));
     return cell;
   }
