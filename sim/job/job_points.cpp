@@ -127,7 +127,7 @@ std::string advice(const std::vector<JobPoint>& points, Expense expense) {
 
 /// The reason why a point is not on the front, or that it is.
 std::string verdict(const JobPoint& point) {
-  if (!point.result) return "not simulated: " + first_line_of(point.problem);
+  if (!point.result) return "not simulated";
   if (!point.result->fits()) return "does not fit in memory";
   std::string front = point.on_front ? "on the front" : "";
   if (!point.front_is_sure)
@@ -135,8 +135,33 @@ std::string verdict(const JobPoint& point) {
   if (const MemoryVerdict memory = point.result->memory_verdict; memory != MemoryVerdict::fits)
     front += std::string(front.empty() ? "" : "; ") +
              (memory == MemoryVerdict::at_risk ? "memory at risk" : "not known to fit in memory");
-  if (point.result->job.block.plan != JobPlan::best) return front;
-  return (front.empty() ? "" : front + "; ") + point.result->plan;
+  return front;
+}
+
+/// Sentences below the table, which has no room for them: why points were not simulated, and the plans that were chosen.
+std::vector<document::Part> notes_of(const std::vector<JobPoint>& points) {
+  std::vector<document::Part> parts;
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    const std::string number = "point " + std::to_string(i + 1);
+    if (!points[i].result)
+      parts.emplace_back(
+          document::Verdict{"✗", number + " not simulated: " + first_line_of(points[i].problem)});
+    else if (points[i].result->job.block.plan == JobPlan::best)
+      parts.emplace_back("plan of " + number + ": " + points[i].result->plan);
+  }
+  return parts;
+}
+
+/// The currency of all prices; empty where points have different ones, or none.
+std::string shared_currency(const std::vector<JobPoint>& points) {
+  std::string shared;
+  for (const JobPoint& point : points) {
+    if (!point.result || !point.result->cost) continue;
+    const std::string& its = point.result->job.block.price->currency;
+    if (!shared.empty() && shared != its) return "";
+    shared = its;
+  }
+  return shared;
 }
 
 std::vector<PricedPoint> priced(const std::vector<JobPoint>& points) {
@@ -234,7 +259,8 @@ document::Document job_points_document(const std::string& name,
   document::Table table{
       std::string("rwr?") + (has_cost ? "r" : "") + "rr?r??" + (has_energy ? "r???" : "") + "w",
       {{"#", "point", "GPUs"}}};
-  if (has_cost) table.rows[0].emplace_back("cost");
+  const std::string currency = shared_currency(points);
+  if (has_cost) table.rows[0].emplace_back("cost" + (currency.empty() ? "" : ", " + currency));
   for (const char* const heading : {"days", "90 % of runs", "goodput"})
     table.rows[0].emplace_back(heading);
   if (has_energy) table.rows[0].emplace_back("MWh");
@@ -244,7 +270,11 @@ document::Document job_points_document(const std::string& name,
       return document::figure(data, "/points/" + std::to_string(i) + "/" + key, format);
     };
     document::TableRow row{std::to_string(i + 1), points[i].values, at("gpus", grouped_text)};
-    if (has_cost) row.emplace_back(at("cost/median", amount_text));
+    if (has_cost)
+      row.emplace_back(at("cost/median", amount_text) +
+                       (currency.empty() && points[i].result && points[i].result->cost
+                            ? " " + points[i].result->job.block.price->currency
+                            : ""));
     row.emplace_back(at("days/median", amount_text));
     row.emplace_back(at("days/p5", amount_text) + " to " + at("days/p95", amount_text));
     row.emplace_back(at("goodput/median", percent_text));
@@ -259,7 +289,8 @@ document::Document job_points_document(const std::string& name,
         "days: its interval is as wide.",
         days_money_chart(with_price), every.parts.front(), advice(points, Expense::days),
         advice(points, Expense::cost)};
-  std::ranges::move(warnings_of(points), std::back_inserter(every.parts));
+  for (const auto& more : {notes_of(points), warnings_of(points)})
+    every.parts.insert(every.parts.end(), more.begin(), more.end());
   return {data, "job", name, {"days against money"}, "", {}, {every}, "windtunnel job --json", {}};
 }
 

@@ -126,8 +126,25 @@ TEST_CASE(
   CHECK(points[0].on_front);
   for (int i = 1; i < 4; ++i) CHECK(!points[static_cast<std::size_t>(i)].on_front);
   const std::string text = text_of(job_points_document("sizes", points));
-  CHECK(text.find("not simulated: 48 layers do not divide") != std::string::npos);
+  CHECK(text.find("✗ point 3 not simulated: 48 layers do not divide") != std::string::npos);
   CHECK(text.find("does not fit in memory") != std::string::npos);
+}
+
+TEST_CASE("cost has its currency in the heading, and chosen plans stand below the table") {
+  std::vector<JobPoint> points{point(10, 5), point(20, 4)};
+  for (JobPoint& each : points) {
+    each.result->job.block.price->currency = "EUR";
+    each.result->job.block.plan = JobPlan::best;
+    each.result->plan = "tensor 8, 1f1b";
+  }
+  std::string text = text_of(job_points_document("sizes", points));
+  CHECK(text.find("cost, EUR") != std::string::npos);
+  CHECK(text.find("\n  plan of point 2: tensor 8, 1f1b\n") != std::string::npos);
+  points[1].result->job.block.price->currency = "USD";
+  text = text_of(job_points_document("sizes", points));
+  CHECK(text.find("cost, EUR") == std::string::npos);
+  CHECK(text.find("5.00 EUR") != std::string::npos);
+  CHECK(text.find("4.00 USD") != std::string::npos);
 }
 
 }  // namespace
