@@ -327,7 +327,9 @@ JobResult simulate_job(const Scenario& scenario, const Report& report, const Job
                  },
                  [&](std::size_t) {
                    simulated = std::min(options.draws, simulated + in_a_task);
-                   if (options.on_draws) options.on_draws(simulated);
+                   if (options.on_progress)
+                     options.on_progress(std::to_string(simulated) + " of " +
+                                         std::to_string(options.draws) + " draws simulated");
                  });
   add_means(result);
   add_figures(result);

@@ -66,8 +66,8 @@ struct JobOptions {
   std::size_t at_once = 1;  ///< threads; the result is the same for any number
   /// Times of single steps with the scenario's noise, over that of one without, in order; empty where it has none.
   std::vector<double> noisy_steps = {};
-  std::function<void(std::size_t)> on_draws =
-      {};  ///< with the number of draws simulated; may be empty
+  /// "16 of 1000 draws simulated": how far the work has come; may be empty.
+  std::function<void(const std::string&)> on_progress = {};
 };
 
 JsonValue spread_json(const Spread& spread);

@@ -13,11 +13,25 @@
 namespace windtunnel {
 namespace {
 
+/// "searching the plan: 12 simulated, 40 to rule out"; empty where nobody listens.
+std::function<void(const RankProgress&)> plan_progress(
+    const std::function<void(const std::string&)>& listener) {
+  if (!listener) return {};
+  return [&listener](const RankProgress& progress) {
+    listener("searching the plan: " + std::to_string(progress.simulated) + " simulated, " +
+             std::to_string(progress.left) + " to rule out");
+  };
+}
+
 /// The scenario with the plan that its job asks for.
-Scenario with_asked_plan(Scenario scenario, std::size_t at_once) {
+Scenario with_asked_plan(Scenario scenario, const JobOptions& options) {
   // Problems of the block are reported before anything is simulated.
   if (job_block_of(scenario).plan == JobPlan::given) return scenario;
-  return with_best_plan(std::move(scenario), {.top = 1, .at_once = at_once}, "/job/plan");
+  if (options.on_progress) options.on_progress("searching the plan");
+  return with_best_plan(
+      std::move(scenario),
+      {.top = 1, .at_once = options.at_once, .on_progress = plan_progress(options.on_progress)},
+      "/job/plan");
 }
 
 /// Steps that are simulated with the scenario's noise, from which those of the job are taken. A step time that was measured keeps its length.
@@ -64,7 +78,7 @@ JobPoint run_point(const Sweep& sweep, std::size_t index, const JobOptions& opti
 }  // namespace
 
 JobRun run_job(Scenario as_read, JobOptions options, const MeasuredErrors& errors) {
-  const Scenario scenario = with_asked_plan(std::move(as_read), options.at_once);
+  const Scenario scenario = with_asked_plan(std::move(as_read), options);
   Report report = simulate(scenario).report;
   if (!errors.regimes.empty()) add_interval(scenario, errors, report);
   options.noisy_steps = noisy_steps(scenario, options);
@@ -77,8 +91,16 @@ std::vector<JobPoint> run_job_points(const Sweep& sweep, const JobOptions& optio
                                      const MeasuredErrors& errors) {
   sweep.expect_a_readable_point(&Sweep::job_scenario);
   std::vector<JobPoint> points;
-  for (std::size_t i = 0; i < sweep.points().size(); ++i)
-    points.push_back(run_point(sweep, i, options, errors));
+  for (std::size_t i = 0; i < sweep.points().size(); ++i) {
+    JobOptions of_point = options;
+    if (options.on_progress)
+      of_point.on_progress = [&, lead = "point " + std::to_string(i + 1) + " of " +
+                                        std::to_string(sweep.points().size()) + ": "](
+                                 const std::string& done) { options.on_progress(lead + done); };
+    if (sweep.choices().plan == JobPlan::best && of_point.on_progress)
+      of_point.on_progress("searching the plan");
+    points.push_back(run_point(sweep, i, of_point, errors));
+  }
   const auto pairs = std::make_shared<const PairErrors>(errors.pairs);
   for (JobPoint& point : points) point.pairs = pairs;
   mark_front(points);

@@ -21,10 +21,7 @@ JobOptions job_options(const CommandLine& line, ProgressLine& progress) {
   return {.draws = static_cast<std::size_t>(line.draws),
           .seed = line.seed,
           .at_once = at_once(line),
-          .on_draws = [&progress, draws = line.draws](std::size_t done) {
-            progress.show("job: " + std::to_string(done) + " of " + std::to_string(draws) +
-                          " draws simulated");
-          }};
+          .on_progress = [&progress](const std::string& done) { progress.show("job: " + done); }};
 }
 
 ExitCode run_swept_job(const CommandLine& line, const std::filesystem::path& file) {
