@@ -39,10 +39,37 @@ bool is_unimportant(const std::string& key) {
 /// Nothing there: a null pointer here, "absent" in the result.
 using Places = std::vector<const JsonValue*>;
 
+/// "data_gradients codec int8": the members of an object and of those inside it, each with its value.
+void add_members_of(const JsonValue& object, const std::string& lead,
+                    std::vector<std::string>& items) {
+  for (const JsonValue::Member& member : object.object()) {
+    if (is_unimportant(member.key) || member.value.origin.kind == OriginKind::defaulted) continue;
+    const JsonValue& value = member.value;
+    if (value.is_object())
+      add_members_of(value, lead + member.key + " ", items);
+    else if (!value.is_null())
+      items.push_back(lead + member.key + " " +
+                      (value.is_string() ? value.string() : canonical_text(value)));
+  }
+}
+
+/// As many members as there is room for, at least one.
+std::string text_of_object(const JsonValue& object) {
+  std::vector<std::string> items;
+  add_members_of(object, "", items);
+  std::string text;
+  for (const std::string& item : items) {
+    if (!text.empty() && text.size() + item.size() > longest_value) return text + ", ...";
+    text += (text.empty() ? "" : ", ") + item;
+  }
+  return text.empty() ? "{}" : text;
+}
+
 std::string text_of(const JsonValue* value) {
   if (value == nullptr) return "absent";
   if (value->is_string()) return value->string();
-  std::string text = value->is_object() ? text_for_message(*value) : canonical_text(*value);
+  if (value->is_object()) return text_of_object(*value);
+  std::string text = canonical_text(*value);
   if (text.size() > longest_value) text = text.substr(0, longest_value - 3) + "...";
   return text;
 }
@@ -229,9 +256,6 @@ std::vector<std::string> warnings_of(const Comparison& comparison, bool scenario
         same_hash && run.text("/scenario_hash") == comparison.runs.front().text("/scenario_hash");
     other_version = other_version || (!version.empty() && !run.text("/version").empty() &&
                                       run.text("/version") != version);
-    if (!run.fits())
-      warnings.push_back(run.label +
-                         " does not fit in memory: its time is what it would be if it fitted");
   }
   if (same_hash && comparison.runs.size() > 1)
     warnings.emplace_back("the runs are of one and the same scenario");

@@ -174,5 +174,13 @@ TEST_CASE("for a page each run keeps its timeline, its critical path and its sce
   CHECK_FALSE(compare({input(file), input(file)}, test_library()).runs[0].details);
 }
 
+TEST_CASE("an object that only one run has is named by its members") {
+  const TemporaryFolder folder;
+  const auto file = folder.write("plain.json", plain);
+  const std::string block = R"({"data_gradients": {"codec": "int8"}})";
+  CHECK(differences_between(file, {{{"/compression", block}}, 0}) ==
+        "/compression: absent data_gradients codec int8\n");
+}
+
 }  // namespace
 }  // namespace windtunnel

@@ -261,6 +261,9 @@ JsonValue comparison_value(const Comparison& comparison) {
     return array_of(std::array{ordering->interval.first * work, ordering->interval.second * work});
   };
   const bool is_judged = !comparison.orderings.empty();
+  std::vector<std::string> warnings = comparison.warnings;
+  if (const std::string misfits = comparison.misfits(); !misfits.empty())
+    warnings.insert(warnings.begin(), misfits);
   return object_of(
       {{"runs", array_of(runs, [](const ComparedRun& run) { return run.report; })},
        {"speedup", array_of(runs,
@@ -285,7 +288,7 @@ JsonValue comparison_value(const Comparison& comparison) {
                                 })},
        {"codecs", array_of(comparison.codecs, codec_value)},
        {"break_even", array_of(comparison.break_evens, break_even_value)},
-       {"warnings", array_of(comparison.warnings)}});
+       {"warnings", array_of(warnings)}});
 }
 
 /// Fallback for reports of builds that did not write it yet: the usable memory of the stage with the least room, or all that a GPU has.
@@ -329,7 +332,9 @@ std::string comparison_text(const Comparison& comparison, Colour colour) {
         "  " + run.label + paint(Tone::quiet, name_suffix(run)) + "\n";
   for (const FailedRun& run : comparison.failed)
     text += marked("✗", run.label + " could not be simulated: " + run.error, Tone::bad, paint);
-  if (!comparison.orderings.empty()) text += "\n";
+  const std::string misfits = comparison.misfits();
+  if (!comparison.orderings.empty() || !misfits.empty()) text += "\n";
+  if (!misfits.empty()) text += marked("✗", misfits, Tone::bad, paint);
   for (std::size_t i = 0; i < comparison.orderings.size(); ++i)
     if (const std::optional<Ordering>& ordering = comparison.orderings[i])
       text +=
@@ -431,6 +436,17 @@ double Comparison::speedup(std::size_t run) const {
   return runs.front().iteration_time() / runs[run].iteration_time();
 }
 
+std::string Comparison::misfits() const {
+  std::vector<std::string> letters;
+  for (std::size_t i = 0; i < runs.size(); ++i)
+    if (!runs[i].fits()) letters.push_back(run_letter(i));
+  if (letters.empty()) return "";
+  if (letters.size() == 1)
+    return letters[0] + " does not fit in memory: its time is what it would be with enough of it";
+  return (runs.size() == 2 ? "neither A nor B fits" : joined(letters, ", ") + " do not fit") +
+         std::string(" in memory: their times are what they would be with enough of it");
+}
+
 bool Comparison::all_fit() const {
   return failed.empty() && std::ranges::all_of(runs, &ComparedRun::fits);
 }
@@ -494,6 +510,8 @@ std::string headline(const Comparison& comparison, const DataViews& runs) {
   std::string kicker, html;
   for (const FailedRun& run : comparison.failed)
     html += verdict("bad", "✗", run.label + " could not be simulated: " + run.error);
+  if (const std::string misfits = comparison.misfits(); !misfits.empty())
+    html += verdict("bad", "✗", misfits);
   for (std::size_t i = 0; i < comparison.orderings.size(); ++i)
     if (const std::optional<Ordering>& ordering = comparison.orderings[i])
       html += verdict(mark_of(*ordering).kind, mark_of(*ordering).mark, order_text(*ordering, i));

@@ -107,6 +107,8 @@ struct Comparison {
 
   /// Speed-up over the first run: T(0) / T(i).
   double speedup(std::size_t run) const;
+  /// "B does not fit in memory: …", what must be known before any time is compared; empty where all fit.
+  std::string misfits() const;
   bool all_fit() const;  ///< whether every run was simulated and fits in memory
 };
 

@@ -332,5 +332,23 @@ TEST_CASE("break-evens are in the page when they were looked for") {
   CHECK(contains(page, "/break_even/0/bandwidth_bytes_per_s"));
 }
 
+TEST_CASE("runs that do not fit are named before the verdict") {
+  Comparison both = two_tables();
+  CHECK(both.misfits().empty());
+  both.orderings = {std::nullopt, Ordering{}};
+  const auto no_fit = [&](std::size_t run) {
+    both.runs[run].report.find("memory")->set("fits", JsonValue(false));
+  };
+  no_fit(1);
+  CHECK(both.misfits() ==
+        "B does not fit in memory: its time is what it would be with enough of it");
+  no_fit(0);
+  const std::string text = comparison_text(both);
+  REQUIRE(contains(text, "✗ neither A nor B fits in memory"));
+  CHECK(text.find("neither A nor B") < text.find("B: "));
+  CHECK(contains(comparison_json(both), "neither A nor B"));
+  CHECK(contains(compare_page(both), "neither A nor B"));
+}
+
 }  // namespace
 }  // namespace windtunnel

@@ -98,7 +98,7 @@ stands_alone rank-why.html
 is "a run that does not fit is a negative verdict" test $? -eq 1
 holds toggle.html toggle.json
 passes toggle.html
-is "it says which does not fit" grep -q 'without /training/recompute does not fit in memory' toggle.html
+is "it says which does not fit" grep -q 'A does not fit in memory' toggle.html
 "$program" run optimus-cc-2.5b --quiet --json >baseline.json
 "$program" compare baseline.json optimus-cc-2.5b-cb optimus-cc-2.5b-cb-fe --break-even --quiet --report three.html >/dev/null
 passes three.html
