@@ -354,7 +354,8 @@ std::string constants_text(const Advice& advice) {
   const auto name_of_constant = [](const AdvisedConstant& each) {
     const std::string& pointer = each.constant.pointer;
     const std::string key = pointer.substr(pointer.rfind('/') + 1);
-    return each.constant.name + (each.constant.name.ends_with(key) ? "" : " (" + key + ")");
+    return shown_name(each.constant.name) +
+           (each.constant.name.ends_with(key) ? "" : " (" + key + ")");
   };
   for (const AdvisedConstant& each : advice.constants)
     widest = std::max(widest, name_of_constant(each).size());

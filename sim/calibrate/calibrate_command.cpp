@@ -43,10 +43,6 @@ constexpr int value_digits = 4;
 std::string value_text(double value) { return significant_text(value, value_digits); }
 constexpr std::string_view first_type = "/platform/node_types/0/";
 
-/// "interconnect/floor_base" of "/platform/node_types/0/interconnect/floor_base", which few terminals have room for.
-std::string short_name(const std::string& name) {
-  return name.starts_with(first_type) ? name.substr(first_type.size()) : name;
-}
 std::string signed_percent(double share) { return (share >= 0 ? "+" : "") + percent_text(share); }
 
 std::string constants_text(const Calibration& calibration) {
@@ -55,16 +51,21 @@ std::string constants_text(const Calibration& calibration) {
   std::vector<TextRow> rows{{"constant", "from", "fitted", "width", "bounds", "refits", "weight"}};
   for (const FittedConstant& fitted : calibration.constants)
     rows.push_back(
-        {short_name(fitted.constant.name), text_of(fitted.given),
+        {shown_name(fitted.constant.name), text_of(fitted.given),
          value_text(fitted.value) + fitted.given.unit,
          fitted.posterior_width > 0 ? width_text(fitted.posterior_width) : std::string("-"),
          value_text(fitted.range.bounds.lower) + " .. " + value_text(fitted.range.bounds.upper),
          value_text(fitted.lowest) + " .. " + value_text(fitted.highest),
          fixed_text(fitted.sensitivity, 2), identification_text(fitted)});
-  return "\n" + text_table("lr?rr???r??r?w", rows) +
-         "  width: standard deviation of what the rows and the prior leave open; refits: without "
-         "some rows each (below); weight: % of the time for 1 % of the "
-         "constant\n";
+  const std::string table = text_table("lr?rr???r??r?w", rows), head = first_line_of(table);
+  std::vector<std::string> meanings;
+  for (const auto& [column, meaning] :
+       {std::pair("width", "standard deviation of what the rows and the prior leave open"),
+        std::pair("refits", "without some rows each (below)"),
+        std::pair("weight", "% of the time for 1 % of the constant")})
+    if (head.find(column) != std::string::npos)
+      meanings.push_back(std::string(column) + ": " + meaning);
+  return "\n" + table + (meanings.empty() ? "" : "  " + joined(meanings, "; ") + "\n");
 }
 
 TextRow score_row(const std::string& name, const std::vector<ScoredRow>& comparisons) {
@@ -146,7 +147,7 @@ std::string groups_text(const Calibration& calibration) {
   if (groups.empty() || calibration.constants.empty()) return {};
   TextRow head{"left out", "rows", "mean", "bias"};
   for (const FittedConstant& fitted : calibration.constants)
-    head.push_back(short_name(fitted.constant.name));
+    head.push_back(shown_name(fitted.constant.name));
   std::vector<TextRow> rows{head};
   for (const HeldOut& group : groups) {
     const Score of_group = score(group.comparisons);
@@ -497,7 +498,7 @@ std::string identification_text(const FittedConstant& fitted) {
     case Identification::weak:
       return "weakly identified: refits differ by more than 10 %";
     case Identification::traded:
-      return "not identified on its own: " + short_name(fitted.partner) +
+      return "not identified on its own: " + shown_name(fitted.partner) +
              " makes up for it (correlation " + fixed_text(fitted.correlation, 2) + ")";
     case Identification::at_bound:
       return "at its bound: not identified by these rows";

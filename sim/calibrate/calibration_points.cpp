@@ -293,6 +293,16 @@ std::vector<FitConstant> named_fit_constants() {
   return constants;
 }
 
+std::string shown_name(const std::string& name) {
+  constexpr std::string_view of_nodes = "/platform/node_types/0/", of_stack = "/software/",
+                             shared = "compute_efficiency";
+  const bool is_of_nodes = name.starts_with(of_nodes);
+  const std::string shown = is_of_nodes ? name.substr(of_nodes.size()) : name;
+  if (shown == shared || shown == std::string(of_stack).append(shared))
+    return std::string(is_of_nodes ? "nodes' " : "stack's ").append(shared);
+  return shown;
+}
+
 double prior_spread(const FitConstant& constant, StackKnowledge stack) {
   if (stack == StackKnowledge::known && constant.pointer.starts_with("/software/"))
     return known_spread;

@@ -97,6 +97,9 @@ struct NumberWithUnit {
 ///   platform  nic_efficiency, in_node_collective_slowdown (also arf)
 /// Pointers into a platform are those of its first node type. InputError on anything else.
 FitConstant parse_fit_constant(const std::string& text);
+/// A constant's name as tables show it: pointers into the first node type without their beginning, and whose compute_efficiency it is, which
+/// both the stack and the nodes have.
+std::string shown_name(const std::string& name);
 /// All with a short name, each once.
 std::vector<FitConstant> named_fit_constants();
 

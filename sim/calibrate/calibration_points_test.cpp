@@ -119,5 +119,13 @@ TEST_CASE("more rows make a larger shift believable") {
   CHECK(shift_of(12) == doctest::Approx(0.7 / std::sqrt(1 + std::pow(0.7 / 0.96, 2))));
 }
 
+TEST_CASE("the stack's and the nodes' constant of one name are told apart") {
+  CHECK(shown_name("compute_efficiency") == "stack's compute_efficiency");
+  CHECK(shown_name("/software/compute_efficiency") == "stack's compute_efficiency");
+  CHECK(shown_name("/platform/node_types/0/compute_efficiency") == "nodes' compute_efficiency");
+  CHECK(shown_name("/platform/node_types/0/interconnect/floor_base") == "interconnect/floor_base");
+  CHECK(shown_name("emax") == "emax");
+}
+
 }  // namespace
 }  // namespace windtunnel
