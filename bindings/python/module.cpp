@@ -93,10 +93,11 @@ auto without_gil(const Work& work) {
 class ScenarioHandle {
  public:
   ScenarioHandle(std::shared_ptr<const LibraryHandle> library, JsonValue merged,
-                 std::filesystem::path folder)
+                 std::filesystem::path folder, std::string name = {})
       : library_(std::move(library)),
         tree_(std::move(merged)),
         folder_(std::move(folder)),
+        name_(std::move(name)),
         template_(tree_, folder_, *library_) {}
 
   Scenario read(Settings settings, std::uint64_t seed,
@@ -112,20 +113,24 @@ class ScenarioHandle {
                  plan_chooser("/sweep/plan"));
   }
   const LibraryHandle& library() const { return *library_; }
+  /// As commands call its file; empty: it is from no file.
+  const std::string& name() const { return name_; }
 
  private:
   std::shared_ptr<const LibraryHandle> library_;
   JsonValue tree_;
   std::filesystem::path folder_;
+  std::string name_;
   ScenarioTemplate template_;
 };
 
 std::shared_ptr<ScenarioHandle> scenario_of_file(
-    const std::shared_ptr<const LibraryHandle>& library, const std::string& file) {
+    const std::shared_ptr<const LibraryHandle>& library, const std::string& file,
+    const std::string& name) {
   return without_gil([&] {
     const std::filesystem::path path(file);
     return std::make_shared<ScenarioHandle>(library, merged_scenario(path, *library),
-                                            path.parent_path());
+                                            path.parent_path(), name);
   });
 }
 
@@ -302,7 +307,10 @@ std::string explain_text_of(const ScenarioHandle& handle, const py::dict& values
   return without_gil([&, settings = settings_of(values)] {
     const Scenario scenario =
         prepare_scenario(handle.read(settings, seed, LeftToCaller::neighbours_and_placement));
-    const Explained explained = explain(scenario, handle.library(), {at_once(threads)});
+    Explained explained = explain(scenario, handle.library(), {at_once(threads)});
+    if (!handle.name().empty())
+      add_commands({handle.name(), overrides_of(settings), seed, "native"}, scenario,
+                   explained.explanation);
     return pretty_text(explanation_value(explained.explanation));
   });
 }

@@ -20,6 +20,7 @@
 #include "lower/program_builder.hpp"
 #include "platform/platform_json.hpp"
 #include "report/terminal_text.hpp"
+#include "scenario/overrides.hpp"
 #include "scenario/plan_json.hpp"
 #include "scenario/scenario.hpp"
 #include "simulate/built_scenario.hpp"
@@ -919,6 +920,28 @@ Explained explain(const Scenario& scenario, const Library& library, const Explai
 
 std::vector<WhatIf> what_ifs(const Scenario& scenario, const Library& library) {
   return Questions(scenario, library).collect();
+}
+
+std::string run_command_line(const AskedRun& asked, const Scenario& scenario,
+                             const Overrides& changes) {
+  Overrides later;
+  if (!scenario.placement_note.empty())
+    later.emplace_back("/parallel/placement",
+                       canonical_text(*find_at(scenario.resolved, "/parallel/placement")));
+  later = laid_over(later, changes, scenario.resolved);
+  std::vector<std::string> words{"windtunnel", "run", asked.file};
+  for (const auto& [pointer, value] : laid_over(asked.overrides, later, scenario.resolved))
+    words.insert(words.end(), {"--set", pointer + "=" + value});
+  if (asked.seed != 0) words.insert(words.end(), {"--seed", std::to_string(asked.seed)});
+  if (!asked.engine.empty() && asked.engine != "simgrid")
+    words.insert(words.end(), {"--engine", asked.engine});
+  return shell_line(words);
+}
+
+void add_commands(const AskedRun& asked, const Scenario& scenario, Explanation& explanation) {
+  explanation.command = run_command_line(asked, scenario);
+  for (WhatIfResult& result : explanation.what_ifs)
+    result.command = run_command_line(asked, scenario, result.change.overrides);
 }
 
 }  // namespace windtunnel

@@ -1,8 +1,10 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "report/explanation.hpp"
@@ -29,6 +31,21 @@ struct ExplainOptions {
 /// Simulates the scenario with its timeline, finds its critical path, and simulates its what-ifs: not those of which the critical
 /// path says that they cannot matter, and where there is a budget those that may save most first.
 Explained explain(const Scenario& scenario, const Library& library, const ExplainOptions& options);
+
+/// What a simulation was asked for: `file` is a path or the name of a shipped scenario.
+struct AskedRun {
+  std::string file;
+  Overrides overrides;
+  std::uint64_t seed = 0;
+  std::string engine;  ///< empty: as always
+};
+
+/// The command line that simulates the scenario with `changes`: `windtunnel run`, the file, and what was asked for. A placement that was
+/// searched is part of it, so that the same is simulated without another search.
+std::string run_command_line(const AskedRun& asked, const Scenario& scenario,
+                             const Overrides& changes = {});
+/// Gives the explanation the commands that repeat its simulations.
+void add_commands(const AskedRun& asked, const Scenario& scenario, Explanation& explanation);
 
 /// The questions that the scenario raises: each kind of link, GPU and node in use, the launch floor, a straggler made and taken away,
 /// each stage, the microbatch, schedule and exchange habits, codecs of each traffic class. Only those that the scenario allows.

@@ -340,7 +340,7 @@ JsonValue what_if_value(const Explanation& explanation, const WhatIfResult& resu
   JsonValue value = object_of({{"what", result.change.what},
                                {"kind", name_of(result.change.kind)},
                                {"set", set},
-                               {"command", result.command},
+                               {"command", only_if(!result.command.empty(), result.command)},
                                {"saves_at_most", result.saves_at_most}});
   if (result.fate == WhatIfFate::cannot_matter || result.fate == WhatIfFate::over_budget)
     add_members(value, {{"not_simulated",
@@ -636,7 +636,7 @@ JsonValue path_value(const Explanation& e) {
 JsonValue explanation_value(const Explanation& e) {
   JsonValue value = path_value(e);
   const auto what_if = [&](const WhatIfResult& result) { return what_if_value(e, result); };
-  add_members(value, {{"command", e.command},
+  add_members(value, {{"command", only_if(!e.command.empty(), e.command)},
                       {"what_ifs", array_of(e.what_ifs, what_if)},
                       {"report", report_value(e.report)}});
   return value;

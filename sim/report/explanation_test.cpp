@@ -185,6 +185,7 @@ TEST_CASE("the JSON names every kind of time of the path") {
   Explanation e = explained();
   e.what_ifs = {
       {{WhatIfKind::nic, "twice", {{"/a", "1"}}}, 16_us, {}, true, "", "windtunnel run a"}};
+  e.command = "windtunnel run";
   const JsonValue value = explanation_value(e);
   for (const char* key :
        {"schema", "iteration_time_s", "breakdown_s", "critical_path", "critical_path_s", "segments",

@@ -45,9 +45,7 @@ ExitCode explain_command(const CommandLine& line) {
   note_neighbours(line, scenario);
   Explained explained = explain_with_progress(line, scenario);
   Explanation& explanation = explained.explanation;
-  explanation.command = run_command_line(run, scenario);
-  for (WhatIfResult& result : explanation.what_ifs)
-    result.command = run_command_line(run, scenario, result.change.overrides);
+  add_commands(asked_run(run), scenario, explanation);
   if (!line.report.empty())
     write_output(line, line.report, page_of(scenario, explained.simulation, explanation));
   if (line.format == ResultFormat::json)

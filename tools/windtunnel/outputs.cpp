@@ -6,7 +6,6 @@
 
 #include "core/staged_files.hpp"
 #include "report/run_page.hpp"
-#include "scenario/overrides.hpp"
 #include "scenario/scenario.hpp"
 #include "simulate/simulate.hpp"
 #include "windtunnel/console.hpp"
@@ -68,20 +67,8 @@ std::string page_of(const Scenario& scenario, const Simulation& simulation,
                   resolved_text(scenario.resolved));
 }
 
-std::string run_command_line(const CommandLine& line, const Scenario& scenario,
-                             const Overrides& changes) {
-  Overrides later;
-  if (!scenario.placement_note.empty())
-    later.emplace_back("/parallel/placement",
-                       canonical_text(*find_at(scenario.resolved, "/parallel/placement")));
-  later = laid_over(later, changes, scenario.resolved);
-  std::vector<std::string> words{"windtunnel", "run", line.arguments.front()};
-  for (const auto& [pointer, value] : laid_over(line.overrides, later, scenario.resolved))
-    words.insert(words.end(), {"--set", pointer + "=" + value});
-  if (line.seed != 0) words.insert(words.end(), {"--seed", std::to_string(line.seed)});
-  if (!line.engine.empty() && line.engine != "simgrid")
-    words.insert(words.end(), {"--engine", line.engine});
-  return shell_line(words);
+AskedRun asked_run(const CommandLine& line) {
+  return {line.arguments.front(), line.overrides, line.seed, line.engine};
 }
 
 }  // namespace windtunnel

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "questions/explain.hpp"
 #include "report/explanation.hpp"
 #include "simulate/simulate.hpp"
 #include "windtunnel/command_line.hpp"
@@ -30,9 +31,7 @@ std::vector<std::filesystem::path> named_outputs(const CommandLine& line);
 std::string page_of(const Scenario& scenario, const Simulation& simulation,
                     const Explanation& explanation);
 
-/// The command line that simulates the scenario with `changes`: `windtunnel run`, the file, and what was asked for. A placement that was
-/// searched is part of it, so that the same is simulated without another search.
-std::string run_command_line(const CommandLine& line, const Scenario& scenario,
-                             const Overrides& changes = {});
+/// What run_command_line() repeats.
+AskedRun asked_run(const CommandLine& line);
 
 }  // namespace windtunnel

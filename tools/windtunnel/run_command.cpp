@@ -98,7 +98,7 @@ std::string explained_page(const CommandLine& line, const Scenario& scenario,
   const WorkNoteScope writing("writing the page");
   Explanation explanation =
       explain_path(simulation.report, scenario.plan, simulation.programs, simulation.timeline);
-  explanation.command = run_command_line(line, scenario);
+  explanation.command = run_command_line(asked_run(line), scenario);
   return page_of(scenario, simulation, explanation);
 }
 

@@ -195,13 +195,18 @@ class Searches(unittest.TestCase):
         self.assertEqual(ranked, json.loads(program("rank", name, "--json", "--quiet", "--top", "1", "--set", f"/search={json.dumps(search)}")))
         self.assertEqual(len(ranked["plans"][0]["placement"]), 128)
         explained, printed = wt.explain(name), json.loads(program("explain", name, "--json", "--quiet"))
-        for key in ("iteration_time_s", "critical_path_s"):
+        for key in ("iteration_time_s", "critical_path_s", "command"):
             self.assertEqual(explained[key], printed[key])
+        self.assertEqual([each["command"] for each in explained["what_ifs"]], [each["command"] for each in printed["what_ifs"]])
 
     def test_explain_has_the_path_and_the_what_ifs(self):
         explained = wt.explain("gpt-8.3b-128xa100")
         self.assertAlmostEqual(sum(explained["critical_path_s"].values()), explained["iteration_time_s"], places=9)
         self.assertGreater(len(explained["what_ifs"]), 10)
+        self.assertTrue(explained["what_ifs"][0]["command"].startswith("windtunnel run gpt-8.3b-128xa100 --set "))
+        of_no_file = wt.explain({"version": 1, "model": "gpt-8.3b", "platform": "selene-a100", "nodes": 1,
+                                 "training": {"global_batch": 8, "micro_batch": 1}, "parallel": {"tensor": 8}})
+        self.assertNotIn("command", of_no_file["what_ifs"][0])
 
     def test_sweep_gives_a_row_a_point(self):
         rows = wt.sweep("sweep-gpt-39b-cluster-size")

@@ -92,7 +92,7 @@ class Scenario:
         if isinstance(source, dict):
             self._handle = _windtunnel.scenario_of_dict(library, source, os.fsencode(folder))
         else:
-            self._handle = _windtunnel.scenario_of_file(library, os.fsencode(_path_of(source)))
+            self._handle = _windtunnel.scenario_of_file(library, os.fsencode(_path_of(source)), os.fsencode(source))
         self._set = dict(set or {})
         self.name = str(source.get("name", "")) if isinstance(source, dict) else str(source)
 
@@ -153,6 +153,7 @@ def rank(scenario, set=None, top=10, threads=0, seed=0):
 def explain(scenario, set=None, threads=0, seed=0):
     """The critical path of the iteration and what would change it: the document of ``windtunnel explain --json``.
 
+    Without ``command`` where the scenario is a dict, which no command can read.
     ``explain(…).frame()`` has a row for each what-if, ``.frame("critical_path_s")`` one for each part of the path.
     """
     return Document(_on(_windtunnel.explain, scenario, set, _threads(threads), _whole("seed", seed)), "what_ifs")
