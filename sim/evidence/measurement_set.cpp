@@ -275,7 +275,8 @@ MeasurementSet read_measurement_set(JsonValue value, const fs::path& folder) {
   {
     ObjectReader reader(value, {}, problems);
     read_schema(reader);
-    problems.throw_if_any();  // of another kind of file nothing more is worth saying
+    if (!reader.has("points"))
+      problems.throw_if_any();  // of another kind of file nothing more is worth saying
     set.name = reader.required_string("name");
     set.kind = reader.required_enum<MeasurementKind>("kind");
     ObjectReader source = reader.child("source");

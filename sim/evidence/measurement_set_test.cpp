@@ -107,6 +107,8 @@ TEST_CASE("what is wrong in a set is said with its place") {
   complains(R"({"schema": "windtunnel/measurements-v2"})", "measurements-v2");
   complains(R"({"name": "small"})", R"(add "schema": "windtunnel/measurements-v1")");
   complains(R"({"model": "gpt-39b", "parallel": {}})", "this is a scenario");
+  for (const char* const key : {"schema", "kind", "citation", "licence", "/points/0"})
+    complains(R"({"name": "small", "source": {}, "points": [{"id": "a"}]})", key);
 }
 
 TEST_CASE("sets are found by path, by name, or all of them") {
