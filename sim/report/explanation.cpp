@@ -261,26 +261,34 @@ std::string failures_text(const Explanation& e) {
 std::string what_if_text(const Explanation& e, const Painter& paint) {
   constexpr double least_gain = 0.01;  // of a codec, to have its own line
   constexpr std::size_t most_named = 6;
-  std::string text = heading(paint, "What if (each simulated on its own)");
+  std::string text =
+      heading(paint, is_judged(e) ? "What if (each simulated on its own), by gain times certainty"
+                                  : "What if (each simulated on its own), by gain");
   std::vector<std::string> little;
-  std::vector<TextRow> rows, codec_rows;
+  std::vector<const WhatIfResult*> listed;
   std::vector<const WhatIfResult*> other_codecs;
   for (const WhatIfResult& result : e.what_ifs) {
     if (adds_codec(result.change) || result.fate != WhatIfFate::simulated) continue;
     if (changes_little(e, result))
       little.push_back(result.change.what);
     else
-      rows.push_back(what_if_row(e, result));
+      listed.push_back(&result);
   }
+  const std::size_t most_codecs = std::max<std::size_t>(listed.size(), 1);
+  std::size_t num_codecs = 0;
   for (const WhatIfResult& result : e.what_ifs) {
     if (!adds_codec(result.change) || result.fate != WhatIfFate::simulated) continue;
     if (1 - result.iteration_time / e.report.iteration_time >= least_gain &&
-        codec_rows.size() < std::max<std::size_t>(rows.size(), 1))
-      codec_rows.push_back(what_if_row(e, result));
-    else
+        num_codecs < most_codecs) {
+      ++num_codecs;
+      listed.push_back(&result);
+    } else {
       other_codecs.push_back(&result);
+    }
   }
-  rows.insert(rows.end(), codec_rows.begin(), codec_rows.end());
+  std::ranges::sort(listed);  // all are of one list, which is in order
+  std::vector<TextRow> rows;
+  for (const WhatIfResult* result : listed) rows.push_back(what_if_row(e, *result));
   TextRow head{"change", "time", "sure of sign", ""};
   if (!is_judged(e)) head.erase(head.begin() + 2);
   if (!rows.empty()) rows.insert(rows.begin(), head);
