@@ -105,7 +105,11 @@ std::string counted(int number, const char* thing, const char* plural) {
 
 std::vector<std::string> speed_items(const Report& report) {
   std::vector<std::string> items;
-  for (const Figure* figure : shown_figures(report)) items.push_back(text_of(*figure, report));
+  for (const Figure* figure : shown_figures(report)) {
+    items.push_back(text_of(*figure, report));
+    if (figure->key == std::string_view("hfu") && report.hfu < report.mfu)
+      items.back() += " (counts only the computed half of causal attention)";
+  }
   return items;
 }
 

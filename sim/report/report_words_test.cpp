@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/testing.hpp"
+#include "core/text_list.hpp"
 #include "report/terminal_text.hpp"
 #include "report/testing.hpp"
 #include "scenario/key_table.hpp"
@@ -123,6 +124,16 @@ TEST_CASE("the bubble of equal stages is (p - 1) / (v m + p - 1)") {
   plan.parallel.schedule = schedule_named("zero_bubble_h1");
   CHECK(ideal_bubble_share(plan) == 0);
   CHECK(ideal_bubble_share(Plan{}) == 0);
+}
+
+TEST_CASE("an HFU below the MFU says what it does not count") {
+  Report report = testing::small_report();
+  const auto said = [&] {
+    return contains(joined(detail::speed_items(report), "; "), "computed half");
+  };
+  CHECK(!said());
+  report.hfu = 0.9 * report.mfu;
+  CHECK(said());
 }
 
 }  // namespace
