@@ -9,6 +9,7 @@
 #include "core/testing.hpp"
 #include "core/utf8.hpp"
 #include "report/report_json.hpp"
+#include "report/report_view.hpp"
 #include "report/testing.hpp"
 
 namespace windtunnel {
@@ -348,6 +349,12 @@ TEST_CASE("runs that do not fit are named before the verdict") {
   CHECK(text.find("neither A nor B") < text.find("B: "));
   CHECK(contains(comparison_json(both), "neither A nor B"));
   CHECK(contains(compare_page(both), "neither A nor B"));
+}
+
+TEST_CASE("thousands of the largest unit have their comma") {
+  CHECK(html::text_of_bytes(1409 * 0x1p40) == "1,409 TiB");
+  CHECK(html::text_of_bytes(999 * 0x1p40) == "999 TiB");
+  CHECK(html::text_of_bytes(16e6) == "15.3 MiB");
 }
 
 }  // namespace

@@ -74,7 +74,11 @@ std::string DataView::cell(const std::string& pointer, const NumberText& text,
 }
 
 std::string text_of_time(double seconds) { return to_text(Seconds{seconds}); }
-std::string text_of_bytes(double bytes) { return to_text(Bytes{bytes}); }
+std::string text_of_bytes(double bytes) {
+  const std::string text = to_text(Bytes{bytes});
+  const std::size_t end = text.find_first_not_of("0123456789");
+  return end > 3 ? grouped_text(std::stod(text)) + text.substr(end) : text;
+}
 
 double largest(const DataViews& runs, const std::string& pointer) {
   double most = 0;

@@ -194,7 +194,8 @@ std::string headline(const Report& report, const Painter& paint) {
     line += paint(Tone::quiet, "        90 %: " + to_text(report.iteration_time_interval->first) +
                                    " to " + to_text(report.iteration_time_interval->second));
   line += "\n";
-  if (!report.memory.fits) line += marked("✗", "if it fitted in memory", Tone::bad, paint);
+  if (!report.memory.fits)
+    line += marked("✗", "does not fit in memory: the time with enough of it", Tone::bad, paint);
   return line;
 }
 

@@ -67,7 +67,8 @@ TEST_CASE("a plan that does not fit says so at the top, and why at the memory ta
   report.memory.verdict = MemoryVerdict::does_not_fit;
   report.memory.stages[0].verdict = MemoryVerdict::does_not_fit;
   report.memory.stages[0].required = 91_GiB;
-  CHECK(contains(summary_text(report), "per iteration\n  ✗ if it fitted in memory\n"));
+  CHECK(contains(summary_text(report),
+                 "per iteration\n  ✗ does not fit in memory: the time with enough of it\n"));
   CHECK(contains(
       summary_text(report),
       "  ✗ DOES NOT FIT: stage 0 needs 91.0 GiB, the GPU has 79.0 GiB: 12.0 GiB too much\n"));

@@ -678,7 +678,7 @@ document::Table breakdowns(const RankedPlan& plan, const RankedPlan& best, const
   const auto add = [&](const std::string& name, const Words& mine, const Words& other,
                        Seconds difference) {
     table.rows.push_back({name, mine, other,
-                          (difference < Seconds{0} ? "−" : "+") +
+                          (difference < Seconds{0} ? "-" : "+") +
                               three_decimals(std::max(difference, -difference) / 1_s)});
   };
   for (const Line line : all_lines) {

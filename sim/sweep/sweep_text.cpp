@@ -382,7 +382,7 @@ std::string sweep_text(const Sweep& sweep, const PartRows& rows,
   const std::size_t shown = ranked.fitting > 0 ? ranked.fitting : ranked.ok();
   if (shown > 0)
     text += "\n" + std::string(order_words(sweep.choices().objective)) +
-            (ranked.fitting > 0 ? "" : ", if it fitted in memory: no point does") + "\n" +
+            (ranked.fitting > 0 ? "" : ", with enough memory: no point fits") + "\n" +
             best_text(sweep, best_of(ranked, shown));
   text += front_text(front_of(rows, sweep.points().columns()));
   return text + "\nAll of it: " + (directory / "results.csv").string() + "\n";
