@@ -149,6 +149,17 @@ std::vector<document::Part> notes_of(const std::vector<JobPoint>& points) {
     else if (points[i].result->job.block.plan == JobPlan::best)
       parts.emplace_back("plan of " + number + ": " + points[i].result->plan);
   }
+  std::vector<std::string> waits;
+  for (std::size_t i = 0; i < points.size(); ++i)
+    if (points[i].result && points[i].result->enough_spares)
+      waits.push_back(std::to_string(i + 1) + " in " +
+                      percent_text(points[i].result->share_without_nodes()) + " of its time, " +
+                      amount_text(points[i].result->enough_spares->median_days) + " days with " +
+                      count_text(points[i].result->enough_spares->nodes, "spare node"));
+  if (!waits.empty())
+    parts.emplace_back(document::Verdict{
+        "!",
+        "points wait for nodes to be repaired (/job/restart/spare_nodes): " + joined(waits, "; ")});
   return parts;
 }
 

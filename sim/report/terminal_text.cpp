@@ -262,17 +262,6 @@ std::vector<std::string> lines_of_cell(const std::string& cell, int width) {
   return lines;
 }
 
-/// A heading in two lines: "slower" and "by", "micro-" and "batch".
-std::vector<std::string> heading_lines(const std::string& heading) {
-  constexpr int least_broken = 6;
-  const bool is_plain = std::ranges::all_of(
-      heading, [](char letter) { return std::islower(static_cast<unsigned char>(letter)) != 0; });
-  const std::size_t half = heading.size() / 2;
-  return is_plain && utf8_count(heading) > least_broken
-             ? std::vector{heading.substr(0, half) + "-", heading.substr(half)}
-             : detail::wrapped(heading, 1);
-}
-
 /// A table while room is made for it. Columns that are left out stay in `columns`, with no width.
 class TableFitter {
  public:
@@ -337,7 +326,7 @@ class TableFitter {
       for (const TextRow& row : rows_) {
         if (i >= row.size()) continue;
         for (const std::string& line : breaks_headings_&&& row == &rows_.front()
-                                           ? heading_lines(row[i])
+                                           ? detail::wrapped(row[i], 1)
                                            : std::vector{row[i]})
           widths_[i] = std::max(widths_[i], utf8_count(line));
         for (const std::string& word : detail::wrapped(unbroken(row[i]), 1))
@@ -395,7 +384,8 @@ class TableFitter {
     const std::string& cell = row[column];
     if (columns_[column].letter == 'w' && utf8_count(cell) > widths_[column])
       return lines_of_cell(cell, widths_[column]);
-    return breaks_headings_ && &row == &rows_.front() ? heading_lines(cell) : std::vector{cell};
+    return breaks_headings_ && &row == &rows_.front() ? detail::wrapped(cell, 1)
+                                                      : std::vector{cell};
   }
 
   std::string text_of(const TextRow& row) const {

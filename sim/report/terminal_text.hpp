@@ -84,7 +84,7 @@ struct TableLines {
 /// Columns two blanks apart, as wide as their longest cell. The last of `columns` holds for all further
 /// columns, and a row may be shorter than others. Where table_width() has no room for that, least widths give way, then columns of text are
 /// broken at blanks, but not between a number and its unit, then columns with two marks or more are left out, then a last column of text gets
-/// narrower than its longest words, which stick out, then one blank stands between columns, then headings of one word or several take two lines, then columns with one mark are left out. Those
+/// narrower than its longest words, which stick out, then one blank stands between columns, then headings of several words take several lines, then columns with one mark are left out. Those
 /// that all of several rows share go first, whatever their marks. What is left out is named by the headings, the first row. No other cell is
 /// ever broken.
 TableLines table_lines(std::vector<TextColumn> columns, const std::vector<TextRow>& rows);

@@ -22,14 +22,16 @@ bool leads_through(const std::string& pointer, const std::string& part) {
   return pointer.empty() || pointer.starts_with(part + "/");
 }
 
-void expand_devices(JsonValue& platform, ScenarioFiles& files, const std::string& pointer) {
+void expand_node_types(JsonValue& platform, ScenarioFiles& files, const std::string& pointer) {
   JsonValue* const types = platform.find("node_types");
   if (types == nullptr || !types->is_array()) return;
   for (std::size_t i = 0; i < types->array().size(); ++i) {
-    const std::string part = "/platform/node_types/" + std::to_string(i) + "/device";
-    JsonValue* const device = types->array()[i].find("device");
-    if (device != nullptr && leads_through(pointer, part))
-      files.expand(*device, device_files, part);
+    JsonValue& type = types->array()[i];
+    const std::string part = "/platform/node_types/" + std::to_string(i);
+    if (type.is_object() && leads_through(pointer, part)) files.expand_node_type(type, part);
+    JsonValue* const device = type.find("device");
+    if (device != nullptr && leads_through(pointer, part + "/device"))
+      files.expand(*device, device_files, part + "/device");
   }
 }
 
@@ -184,7 +186,7 @@ void expand_names(JsonValue& scenario, ScenarioFiles& files, const std::string& 
     JsonValue* const value = scenario.find(named.key);
     if (value == nullptr || !leads_through(pointer, part)) continue;
     files.expand(*value, *named.kind, part);
-    if (named.kind == &platform_files) expand_devices(*value, files, pointer);
+    if (named.kind == &platform_files) expand_node_types(*value, files, pointer);
   }
   expand_path(scenario, files, pointer, "/parallel/schedule", schedule_files);
   expand_path(scenario, files, pointer, "/memory_correction", memory_files);

@@ -321,6 +321,28 @@ bool ScenarioFiles::lay_over_base(JsonValue& part, const LibraryKind& kind,
   return true;
 }
 
+void ScenarioFiles::expand_node_type(JsonValue& type, const std::string& pointer) {
+  for (std::size_t depth = 0; type.find("extends") != nullptr; ++depth) {
+    const std::string place = pointer + extends_pointer;
+    JsonValue base = *type.find("extends");
+    type.erase("extends");
+    if (base.is_null()) return;
+    if (!base.is_string() || depth == max_extends_depth)
+      problem(base.origin, place,
+              base.is_string() ? "node types extend each other in more than " +
+                                     std::to_string(max_extends_depth) + " platforms"
+                               : "extends is " + text_for_message(base) + ", which is no platform",
+              "write the name of a platform, or a path: its first node type is meant");
+    else
+      expand(base, platform_files, place);
+    problems_->throw_if_any();  // each key that the type has from there would be missed
+    JsonValue* const first = find_at(base, "/node_types/0");
+    if (first == nullptr || !first->is_object()) return;  // the platform's own problem
+    overlay_platform(*first, type);
+    type = std::move(*first);
+  }
+}
+
 JsonValue ScenarioFiles::read_once(const fs::path& path, const JsonValue& reference,
                                    const std::string& pointer) {
   const std::pair key(path, is_unquotable(path, reference));

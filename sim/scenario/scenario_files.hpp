@@ -33,6 +33,9 @@ class ScenarioFiles {
   /// that extends another is laid over it. False: there is a problem.
   bool expand(JsonValue& slot, const LibraryKind& kind, const std::string& pointer);
 
+  /// Lays a node type over the first one of the platform that it extends, if it does.
+  void expand_node_type(JsonValue& type, const std::string& pointer);
+
  private:
   JsonValue merge_extended(JsonValue value, std::vector<std::filesystem::path>& chain);
   bool lay_over(JsonValue& base, const JsonValue& entry, std::vector<std::filesystem::path>& chain);

@@ -163,6 +163,35 @@ TEST_CASE("models, platforms and profiles that extend each other are refused, wi
     }
 }
 
+TEST_CASE("a node type extends the first one of a platform") {
+  const TemporaryFolder folder;
+  folder.write("mixed.json", R"({
+    "extends": "dgx-h100", "name": "mixed",
+    "node_types": [
+      {"count": 2},
+      {"extends": "hgx-a100-80gb", "count": 1, "nics": 1, "source": "datasheet: our order"},
+      {"extends": "hgx-a100-80gb"}]})");
+  const auto file = folder.write("top.json", R"({
+    "version": 1, "model": "gpt-1.7b", "platform": "./mixed.json", "nodes": 4,
+    "software": "megatron-lm-2021", "training": {"global_batch": 64, "micro_batch": 1},
+    "parallel": {"data": 32}})");
+  const Scenario scenario = read_scenario(file, Library{source_dir()});
+  const auto& types = scenario.platform.node_types;
+  REQUIRE(types.size() == 3);
+  CHECK(types[0].device.name == "h100-sxm-80gb");
+  CHECK(types[1].device.name == "a100-sxm-80gb");
+  CHECK(types[1].nics == 1);
+  CHECK(types[2].nics == 8);
+  CHECK(types[1].interconnect.saturated_bandwidth == types[2].interconnect.saturated_bandwidth);
+
+  for (const auto& [extends, message] : {std::pair{"5", "extends is 5, which is no platform"},
+                                         {R"("dgx-h10")", R"(did you mean "dgx-h100"?)"}}) {
+    CHECK_THROWS_WITH_AS(read_scenario(file, Library{source_dir()},
+                                       {{{"/platform/node_types/1/extends", extends}}, 0}),
+                         doctest::Contains(message), const InputError&);
+  }
+}
+
 TEST_CASE("a file may extend the same file along two paths") {
   const TemporaryFolder folder;
   folder.write("base.json", base_text);

@@ -9,6 +9,7 @@ LEFT_OUT = {
        for traffic in ("pipeline_forward", "tensor_activations", "zero_gather") for key in ("rank", "density", "error_feedback")},
     "/model/extends": "files that are put together; a test of the reader has it",
     "/platform/extends": "files that are put together; a test of the reader has it",
+    "/platform/node_types/N/extends": "files that are put together; a test of the reader has it",
     "/platform/node_types/N/device/extends": "files that are put together; a test of the reader has it",
     **{f"/software/experts/elsewhere{key}": BY_NAME
        for key in ("", *(f"/N/{name}" for name in ("models", "models/N/name", "models/N/layers", "models/N/hidden", "models/N/experts", "devices",
