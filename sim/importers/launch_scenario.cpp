@@ -426,7 +426,7 @@ void LaunchScenario::refuse_other_models(const JsonValue* refused) const {
 
 void LaunchScenario::refuse(const std::string& message, const std::string& hint) const {
   throw option_error("import", request_.kind,
-                     with_written_keys(request_.inputs.front().string() + message),
+                     request_.inputs.front().string() + with_written_keys(message),
                      with_written_keys(hint));
 }
 
@@ -438,7 +438,8 @@ std::string LaunchScenario::with_written_keys(std::string text) const {
     for (std::size_t at = 0, size = each.key.size();
          each.written != each.key && (at = text.find(each.key, at)) != std::string::npos;
          at += size + 1)
-      if (!is_part(at - 1) && !is_part(at + size)) text.replace(at, size, each.written);
+      if ((at == 0 || !is_part(at - 1)) && !is_part(at + size))
+        text.replace(at, size, each.written);
   return text;
 }
 

@@ -178,6 +178,7 @@ Interconnect read_interconnect(ObjectReader reader, std::optional<int> gpus,
 
 NodeType read_node_type(ObjectReader reader, const std::string& prefix, Platform& platform,
                         const Device* read_before) {
+  reader.take("extends");  // laid over before; here for the list of allowed keys
   NodeType node;
   given(reader, "count", node.count, 1, most_nodes);
   JsonValue* const device = read_before != nullptr ? nullptr : reader.require("device");

@@ -32,7 +32,7 @@ struct ExplainOptions {
 /// path says that they cannot matter, and where there is a budget those that may save most first.
 Explained explain(const Scenario& scenario, const Library& library, const ExplainOptions& options);
 
-/// What a simulation was asked for: `file` is a path or the name of a shipped scenario.
+/// The request for a simulation: `file` is a path or the name of a shipped scenario.
 struct AskedRun {
   std::string file;
   Overrides overrides;

@@ -443,7 +443,7 @@ std::string Comparison::misfits() const {
   if (letters.empty()) return "";
   if (letters.size() == 1)
     return letters[0] + " does not fit in memory: its time is what it would be with enough of it";
-  return (runs.size() == 2 ? "neither A nor B fits" : joined(letters, ", ") + " do not fit") +
+  return (runs.size() == 2 ? "neither A nor B fits" : joined(letters, " and ") + " do not fit") +
          std::string(" in memory: their times are what they would be with enough of it");
 }
 

@@ -325,9 +325,8 @@ class TableFitter {
       if (with_least_widths) widths_[i] = columns_[i].width;
       for (const TextRow& row : rows_) {
         if (i >= row.size()) continue;
-        for (const std::string& line : breaks_headings_&&& row == &rows_.front()
-                                           ? detail::wrapped(row[i], 1)
-                                           : std::vector{row[i]})
+        const bool breaks = breaks_headings_ && std::addressof(row) == rows_.data();
+        for (const std::string& line : breaks ? detail::wrapped(row[i], 1) : std::vector{row[i]})
           widths_[i] = std::max(widths_[i], utf8_count(line));
         for (const std::string& word : detail::wrapped(unbroken(row[i]), 1))
           least[i] = std::max({least[i], least_text, std::min(utf8_count(word), longest_word)});

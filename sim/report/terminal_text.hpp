@@ -78,15 +78,15 @@ struct TableLines {
   std::string left_out;     ///< a sentence that names the columns without room; else empty
   std::string shared = {};  ///< left out too, as all rows have the same there: "tensor 4 · data 8"
 
-  /// What stands below the table: both, and what else all rows share.
+  /// The lines below the table: both, and `also_shared` of all rows.
   std::string notes(const std::string& also_shared = "") const;
 };
 /// Columns two blanks apart, as wide as their longest cell. The last of `columns` holds for all further
 /// columns, and a row may be shorter than others. Where table_width() has no room for that, least widths give way, then columns of text are
 /// broken at blanks, but not between a number and its unit, then columns with two marks or more are left out, then a last column of text gets
-/// narrower than its longest words, which stick out, then one blank stands between columns, then headings of several words take several lines, then columns with one mark are left out. Those
-/// that all of several rows share go first, whatever their marks. What is left out is named by the headings, the first row. No other cell is
-/// ever broken.
+/// narrower than its longest words, which stick out, then one blank stands between columns, then headings of several words take several
+/// lines, then columns with one mark are left out. Those that all of several rows share go first, whatever their marks. The headings, the
+/// first row, name what is left out. No other cell is ever broken.
 TableLines table_lines(std::vector<TextColumn> columns, const std::vector<TextRow>& rows);
 
 /// The lines of that table, indented, and what was left out.

@@ -93,7 +93,7 @@ class StageJudge {
   std::map<Key, Seconds> times_;
 };
 
-/// A stage with each number of parts of so many layers, none to all of them.
+/// A stage with each number of parts of `part` layers, none to all of them.
 std::vector<StageOption> options_of(StageJudge& judge, StageId stage, int parts, int part,
                                     StageTimes times) {
   std::vector<StageOption> options(static_cast<std::size_t>(parts) + 1);

@@ -207,6 +207,9 @@ void apply_value(JsonValue& scenario, const std::string& pointer, JsonValue valu
   if (pointer == "/model/extends")  // what is named is already laid over what it extends
     return problems.add({origin, pointer, "a model's extends cannot be changed alone",
                          R"(write the model: '/model={"extends": "llama3-70b", "layers": 20}')"});
+  if (pointer.starts_with("/platform/node_types/") && pointer.ends_with("/extends"))
+    return problems.add({origin, pointer, "a node type's extends cannot be changed alone",
+                         "change the platform's file, or write /platform/node_types whole"});
   expand_names(scenario, files, pointer);
   const std::string software = "/software";
   JsonValue* const profile = find_at(scenario, software);

@@ -184,11 +184,15 @@ TEST_CASE("a node type extends the first one of a platform") {
   CHECK(types[2].nics == 8);
   CHECK(types[1].interconnect.saturated_bandwidth == types[2].interconnect.saturated_bandwidth);
 
-  for (const auto& [extends, message] : {std::pair{"5", "extends is 5, which is no platform"},
-                                         {R"("dgx-h10")", R"(did you mean "dgx-h100"?)"}}) {
-    CHECK_THROWS_WITH_AS(read_scenario(file, Library{source_dir()},
-                                       {{{"/platform/node_types/1/extends", extends}}, 0}),
-                         doctest::Contains(message), const InputError&);
+  for (const auto& [extends, message] :
+       {std::pair{"5", "extends is 5, which is no platform"},
+        {R"("dgx-h10")", R"(did you mean "dgx-h100"?)"},
+        {R"("./mixed.json")", "node types extend each other in more than 16 platforms"}}) {
+    folder.write(
+        "mixed.json",
+        std::string(R"({"extends": "dgx-h100", "node_types": [{"extends": )") + extends + "}]}");
+    CHECK_THROWS_WITH_AS(read_scenario(file, Library{source_dir()}), doctest::Contains(message),
+                         const InputError&);
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cmath>
 #include <cstddef>
 #include <filesystem>
@@ -13,7 +14,9 @@
 
 #include "core/count_text.hpp"
 #include "core/json_value.hpp"
+#include "core/text_list.hpp"
 #include "core/utf8.hpp"
+#include "plan/plan_check.hpp"
 #include "report/json_object.hpp"
 #include "report/number_text.hpp"
 #include "report/terminal_text.hpp"
@@ -69,22 +72,42 @@ JsonValue model_value(const NewScenarioRequest& request) {
   return object_of({{"extends", std::move(name)}, {"sequence", *request.sequence}});
 }
 
-/// Changes the draft as the request asks.
+/// The key of a search that the pointer names; null: of none.
+const Key* axis_at(const std::string& pointer) {
+  for (const SearchKey& searched : search_keys())
+    if (searched.key->pointer == pointer && searched.key->name() != "precision")
+      return searched.key;
+  return nullptr;
+}
+
+/// Why `new` does not take this --set; empty where it does.
+Problem refusal_of(const std::string& pointer, const JsonValue& value) {
+  for (const auto& [taken, option] : {std::pair{"/training/global_batch", "--global-batch"},
+                                      {"/training/lora_rank", "--lora-rank"}})
+    if (pointer == taken)
+      return {{}, {}, pointer + std::string(" has an option"), std::string("write ") + option};
+  const bool is_of_plan = pointer.starts_with("/training/") || pointer.starts_with("/parallel/");
+  const bool is_key = is_of_plan && pointer.find('/', 1) == pointer.rfind('/');
+  if ((!is_key && pointer != "/software") || pointer == plan_keys::stage_layers)
+    return {
+        {},
+        {},
+        "new takes --set of /software and of keys of /training and /parallel, not of " + pointer,
+        "change it in the file that is written"};
+  if (value.is_null())
+    return {{}, {}, pointer + " has no value", "leave the --set out, or give it a value"};
+  return {};
+}
+
+/// Changes the draft as the request asks. The axes of the search have their values from its lists.
 void apply_overrides(JsonValue& tree, const Overrides& overrides) {
   Problems problems;
   for (const auto& [pointer, text] : overrides) {
-    const bool is_of_plan = pointer.starts_with("/training/") || pointer.starts_with("/parallel/");
-    const bool is_taken =
-        pointer == "/software" || (is_of_plan && pointer.find('/', 1) == pointer.rfind('/'));
-    if (is_taken)
-      set_at(tree, pointer, value_of_override(pointer, text, problems));
-    else
-      problems.add(
-          {{},
-           {},
-           "new takes --set of /software and of the keys of /training and /parallel, not of " +
-               pointer,
-           "change it in the file that is written"});
+    JsonValue value = value_of_override(pointer, text, problems);
+    if (Problem refusal = refusal_of(pointer, value); !refusal.message.empty())
+      problems.add(std::move(refusal));
+    else if (axis_at(pointer) == nullptr)
+      set_at(tree, pointer, std::move(value));
   }
   problems.throw_if_any();
 }
@@ -140,6 +163,7 @@ std::pair<JsonValue, Scenario> readable_draft(const NewScenarioRequest& request,
 void check_whole_nodes(const NewScenarioRequest& request, const Library& library) {
   NewScenarioRequest one_gpu = request;
   one_gpu.gpus = 1;
+  std::erase_if(one_gpu.overrides, [](const auto& each) { return each.first != "/software"; });
   const Scenario least = readable_draft(one_gpu, library).second;
   const auto& types = find_at(least.resolved, "/platform/node_types")->array();
   const int of_node = least.plan.gpus_per_node;
@@ -198,10 +222,9 @@ JsonValue short_search(const Scenario& scenario, int zero_stage, const Overrides
   drop_unsupported(search, scenario);
   Problems problems;
   for (const auto& [pointer, text] : overrides)
-    for (const SearchKey& searched : search_keys())
-      if (searched.key->pointer == pointer)
-        search.set(searched.key->name(),
-                   JsonValue(JsonValue::Array{value_of_override(pointer, text, problems)}, {}));
+    if (const Key* const axis = axis_at(pointer))
+      search.set(axis->name(),
+                 JsonValue(JsonValue::Array{value_of_override(pointer, text, problems)}, {}));
   return search;
 }
 
@@ -219,7 +242,9 @@ ShortSearch search_plan(JsonValue tree, const Scenario& base, const Overrides& o
     search.considered = 0;
     for (const int zero_stage : {1, 3}) {
       const JsonValue lists = short_search(base, zero_stage, overrides);
-      if (!search.found.plans.empty() || lists.find("zero_stage") == nullptr) continue;
+      const bool shards_weights = zero_stage == 3;
+      if (!search.found.plans.empty() || (shards_weights && lists.find("zero_stage") == nullptr))
+        continue;
       tree.set("search", lists);
       search.found = rank_plans(read_draft(tree, library),
                                 {.top = 1, .budget = simulations, .gravest = gravest});
@@ -291,7 +316,12 @@ std::string meaning_of(const std::string& pointer, const std::string& value) {
       meaning = meaning.substr(0, meaning.find(':')) + ": " +
                 key.meaning.substr(at + 2, key.meaning.find(';', at + 1) - at - 2);
   }
-  return meaning.size() > long_text ? meaning.substr(0, meaning.find(':')) : meaning;
+  // "what replicas share: 1 optimizer states" says nothing of 0.
+  const std::size_t first = meaning.find(": ");
+  const bool is_of_other = first != std::string::npos &&
+                           !meaning.substr(first + 2).starts_with(value) &&
+                           std::isdigit(static_cast<unsigned char>(meaning[first + 2])) != 0;
+  return meaning.size() > long_text || is_of_other ? meaning.substr(0, meaning.find(':')) : meaning;
 }
 
 std::string as_file(const JsonValue& document, const std::string& heading, int gpus_per_node) {
@@ -333,8 +363,15 @@ Problem none_fits(const NewScenarioRequest& request, const Scenario& base, const
     return std::ranges::any_of(request.overrides,
                                [&](const auto& each) { return each.first == pointer; });
   };
+  const bool has_memory = nearest && nearest->memory;
+  std::string why;
+  if (nearest)
+    why = (has_memory ? "; of the nearest, " : "; the first, ") +
+          detail::plan_text(nearest->choice.training, nearest->choice.parallel) +
+          (has_memory ? ", " + text_of(*nearest->memory)
+                      : ": " + joined(nearest->shape, "; ",
+                                      [](const PlanRejection& each) { return each.message; }));
   std::string advice = "take more GPUs, GPUs with more memory, or shorter samples (--sequence)";
-
   if (!request.lora_rank)
     advice += "; --lora-rank 16 trains adapters alone";
   else if (!is_set("/training/frozen_dtype"))
@@ -344,15 +381,10 @@ Problem none_fits(const NewScenarioRequest& request, const Scenario& base, const
   return {{},
           {},
           "none of the " + grouped_text(static_cast<double>(considered)) + " plans of " +
-              stem(request.model) + " with " + base.software.name +
-              " that were looked at fits on " + count_text(request.gpus, "GPU") + " of " +
-              stem(request.platform) +
-              (nearest && nearest->memory
-                   ? "; of the nearest, " +
-                         detail::plan_text(nearest->choice.training, nearest->choice.parallel) +
-                         ", " + text_of(*nearest->memory)
-                   : ""),
-          advice};
+              stem(request.model) + " with " + base.software.name + " that were looked at " +
+              (has_memory ? "fits on " : "can be laid out on ") + count_text(request.gpus, "GPU") +
+              " of " + stem(request.platform) + why,
+          has_memory ? advice : "change what --set gives, or --global-batch"};
 }
 
 }  // namespace
@@ -392,10 +424,9 @@ NewScenario new_scenario(const NewScenarioRequest& request, const Library& libra
   }
   if (const std::vector<int>& layers = plan.choice.parallel.stage_layers; !layers.empty())
     document.find("parallel")->set("stage_layers", numbers(layers));
-  for (const auto& [pointer, text] : request.overrides) {
-    JsonValue given = *find_at(tree, pointer);
-    set_at(document, pointer, std::move(given));
-  }
+  Problems told;  // before
+  for (const auto& [pointer, text] : request.overrides)
+    set_at(document, pointer, value_of_override(pointer, text, told));
   const std::string doubt = doubt_about(plan.memory_verdict);
   const std::string heading = stem(request.model) + " on " + count_text(request.gpus, "GPU") +
                               " of " + stem(request.platform) + ". The plan is the fastest" +

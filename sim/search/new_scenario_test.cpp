@@ -104,12 +104,38 @@ TEST_CASE("what is set for a new scenario is in the file, and the search keeps t
   CHECK(number_of(find_at(made.resolved, "/parallel/tensor")) == 2);
   CHECK(find_at(made.resolved, "/training/main_params_dtype")->string() == "none");
   CHECK(made.plan.parallel.tensor == 2);
+  // A stack that cuts no matrices, and one that shards nothing.
   request.overrides = {{"/software", "transformers-2024"}};
   request.lora_rank = 16;
   CHECK(scenario_in(new_scenario(request, shipped()).text).plan.parallel.tensor == 1);
-  request.overrides = {{"/platform/node_types/0/gpus", "4"}};
-  CHECK_THROWS_WITH_AS(new_scenario(request, shipped()),
-                       doctest::Contains("change it in the file that is written"), InputError);
+  const NewScenarioRequest old{
+      "gpt-1.7b",
+      "dgx-h100",
+      8,
+      {},
+      {},
+      {},
+      {{"/software", "megatron-lm-2020"}, {"/training/precision", "fp16"}}};
+  CHECK(scenario_in(new_scenario(old, shipped()).text).plan.parallel.zero_stage == 0);
+  const auto refused = [&](const Overrides& overrides, const char* message) {
+    request.overrides = overrides;
+    CHECK_THROWS_WITH_AS(new_scenario(request, shipped()), doctest::Contains(message), InputError);
+  };
+  refused({{"/platform/node_types/0/gpus", "4"}}, "change it in the file that is written");
+  refused({{"/training/global_batch", "64"}}, "write --global-batch");
+  refused({{"/parallel/tensor", "null"}}, "/parallel/tensor has no value");
+  refused({{"/parallel/tensor", "3"}}, "can be laid out on 4 GPUs");
+}
+
+TEST_CASE("a degree that is set leaves the others to the GPUs that were asked for") {
+  for (const char* degree : {"tensor", "pipeline", "data"}) {
+    CAPTURE(degree);
+    NewScenarioRequest request{"llama3-8b", "dgx-h100", 8};
+    request.overrides = {{std::string("/parallel/") + degree, "4"}};
+    const Scenario made = scenario_in(new_scenario(request, shipped()).text);
+    CHECK(made.plan.num_ranks() == 8);
+    CHECK(number_of(find_at(made.resolved, std::string("/parallel/") + degree)) == 4);
+  }
 }
 
 TEST_CASE("long samples are cut among GPUs where that is faster") {

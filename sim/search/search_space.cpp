@@ -7,6 +7,7 @@
 #include <iterator>
 #include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -105,27 +106,31 @@ ClusterShape cluster_of(const std::vector<NodeType>& nodes) {
 }
 
 bool balances_layers(const Scenario& base) {
+  const auto& moe = base.model.moe;
+  if (moe && (moe->dense_layers > 0 || moe->every > 1)) return false;
   if (base.balances_stages) return true;
   const JsonValue* const given = find_at(base.resolved, plan_keys::stage_layers);
   const bool is_open = given != nullptr && given->origin.kind == OriginKind::defaulted;
+  const auto speed = [](const NodeType& node) {
+    return std::tie(node.device.name, node.compute_efficiency, node.launch_slowdown);
+  };
   return is_open && std::ranges::any_of(base.nodes, [&](const NodeType& node) {
-           return node.device.name != base.nodes.front().device.name;
+           return speed(node) != speed(base.nodes.front());
          });
 }
 
-/// True if the layers of its stages may be moved, and stages are unlike or the file asks for it.
-bool can_balance(const Scenario& base, const Plan& plan) {
-  const auto& moe = base.model.moe;
-  if (plan.parallel.pipeline == 1 || !plan.parallel.position_layers.empty() ||
-      plan.parallel.schedule->is_bidirectional() ||
-      base.model.layers % plan.parallel.virtual_pipeline != 0 ||
-      (moe && (moe->dense_layers > 0 || moe->every > 1)))
-    return false;
-  if (base.balances_stages) return true;
-  std::vector<std::set<std::string>> devices(static_cast<std::size_t>(plan.parallel.pipeline));
+/// True if stages of the plan are on different kinds of node.
+bool has_unlike_stages(const Scenario& base, const Plan& plan) {
+  std::vector<std::set<const NodeType*>> types(static_cast<std::size_t>(plan.parallel.pipeline));
   for (const PlanDevice& device : plan.devices)
-    devices[device.stage.index()].insert(base.platform.type_of(device.node).device.name);
-  return std::ranges::adjacent_find(devices, std::not_equal_to<>()) != devices.end();
+    types[device.stage.index()].insert(&base.platform.type_of(device.node));
+  return std::ranges::adjacent_find(types, std::not_equal_to<>()) != types.end();
+}
+
+/// True if each plan with these degrees may have its layers balanced among its stages.
+bool can_balance(const Scenario& base, const SearchSpace& space, const Parallel& parallel) {
+  return space.balances_layers && parallel.pipeline > 1 && !parallel.schedule->is_bidirectional() &&
+         base.model.layers % parallel.virtual_pipeline == 0;
 }
 
 /// Default values of the keys that the block leaves out, one key after the other.
@@ -154,12 +159,13 @@ class Defaults {
     return key.value.get({base_.plan.training, base_.plan.parallel});
   }
 
-  /// The values that the stack lists, or all if it lists none.
+  /// The values that the stack lists, and the file's own; all if it lists none.
   std::vector<int> as_far_as_supported(const Key& key, std::vector<int> values) const {
     const auto listed = supported_.find(key.name());
     if (listed != supported_.end())
       std::erase_if(values, [&](int value) {
-        return std::ranges::find(listed->second, value) == listed->second.end();
+        return value != own(key) &&
+               std::ranges::find(listed->second, value) == listed->second.end();
       });
     return values;
   }
@@ -420,7 +426,7 @@ class Enumeration {
   /// The file's own stage_layers are for its own number of stages; others are laid out evenly.
   Parallel with_own_layers(Parallel parallel) const {
     const Parallel& written = base_.plan.parallel;
-    const bool same = parallel.pipeline == written.pipeline;
+    const bool same = parallel.pipeline == written.pipeline && !space_.balances_layers;
     const bool same_chunks = same && parallel.virtual_pipeline == written.virtual_pipeline;
     parallel.stage_layers = same ? written.stage_layers : std::vector<int>{};
     parallel.position_layers = same_chunks ? written.position_layers : std::vector<int>{};
@@ -558,9 +564,16 @@ std::variant<const Plan*, std::vector<PlanRejection>> lay_out_as_tried(const Sce
                                                                        const SearchSpace& space,
                                                                        PlanChoice& choice,
                                                                        PlanMaker& maker) {
-  auto laid_out = lay_out(base, space, choice, maker);
+  if (!can_balance(base, space, choice.parallel)) return lay_out(base, space, choice, maker);
+  PlanChoice balanced = choice;
+  balanced.parallel.position_layers.clear();
+  balanced.parallel.stage_layers.assign(static_cast<std::size_t>(choice.parallel.pipeline), 0);
+  balanced.parallel.stage_layers.front() = base.model.layers;  // any split that adds up
+  const auto laid_out = lay_out(base, space, balanced, maker);
   const Plan* const* const plan = std::get_if<const Plan*>(&laid_out);
-  if (plan == nullptr || !space.balances_layers || !can_balance(base, **plan)) return laid_out;
+  if (plan == nullptr || !(base.balances_stages || has_unlike_stages(base, **plan)))
+    return lay_out(base, space, choice, maker);
+  choice = std::move(balanced);
   choice.parallel.stage_layers =
       balanced_stage_layers(base, **plan, StageTimes::on_a_straight_line);
   return lay_out(base, space, choice, maker);

@@ -317,6 +317,18 @@ TEST_CASE("layers are balanced among unlike GPUs unless the file says them") {
   const auto given = layers_tried(on_mixed_gpus(R"(, "stage_layers": [7, 6, 6, 5])"));
   CHECK(given.at(4) == std::vector<int>{7, 6, 6, 5});
   CHECK(given.at(2) == std::vector<int>{12, 12});
+  // Layers that no number of stages divides, and chunks of a plan whose stages the file has balanced.
+  const Scenario odd = scenario_from(
+      R"({"model": {"layers": 23, "hidden": 1024, "heads": 16, "sequence": 1024, "vocab": 51200},
+          "platform": "aws-t4-v100-mixed", "nodes": 4, "software": "megatron-lm-2021",
+          "training": {"global_batch": 64, "micro_batch": 1},
+          "parallel": {"tensor": 4, "pipeline": 4, "stage_layers": "balanced"},
+          "search": {"tensor": [4], "pipeline": [2, 4], "micro_batch": [1]}})");
+  CHECK(layers_tried(odd).at(2)[1] < layers_tried(odd).at(2)[0]);
+  const Scenario chunks = on_two_nodes(
+      R"({"tensor": [4], "pipeline": [4], "micro_batch": [1], "virtual_pipeline": [3]})",
+      R"({"tensor": 4, "pipeline": 4, "stage_layers": "balanced"})");
+  CHECK(layers_tried(chunks).at(4) == std::vector<int>{3, 3, 3, 3});
   // All alike: as the framework divides them.
   const Scenario even = on_two_nodes(R"({"tensor": [8], "pipeline": [2], "micro_batch": [1]})",
                                      R"({"tensor": 8, "pipeline": 2})");

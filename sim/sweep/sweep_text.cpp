@@ -179,7 +179,7 @@ std::string shared_text(const std::vector<std::string>& columns, const JsonValue
 
 bool is_at_risk(const JsonValue& row) { return std::string_view(doubt_of_fit(row)) == "at risk"; }
 
-/// What the mark of such rows means, and which they are: a narrow table has no room for the mark.
+/// The meaning of the mark, and the rows that have it: a narrow table has no room for the mark.
 std::string at_risk_text(const std::vector<JsonValue>& rows) {
   std::vector<std::string> points;
   for (const JsonValue& row : rows)

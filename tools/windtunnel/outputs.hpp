@@ -31,7 +31,7 @@ std::vector<std::filesystem::path> named_outputs(const CommandLine& line);
 std::string page_of(const Scenario& scenario, const Simulation& simulation,
                     const Explanation& explanation);
 
-/// What run_command_line() repeats.
+/// The request that run_command_line() repeats.
 AskedRun asked_run(const CommandLine& line);
 
 }  // namespace windtunnel

@@ -36,7 +36,8 @@ def draw_rank(d):
     random = d.random
     nodes, gpus = random.choice([(1, 4), (2, 2), (3, 2), (2, 4), (4, 2), (6, 1)])
     scenario = whole_job(d, "rank", nodes, gpus, random.choice([4, 6, 8, 12]), 4, nodes * gpus * random.choice([1, 2, 3, 4]))
-    scenario["parallel"] = {"data": nodes * gpus, "overlap_gradient_reduce": random.choice([True, False])}
+    # Layers that the file says are not balanced among unlike GPUs: other numbers of stages have even ones.
+    scenario["parallel"] = {"data": nodes * gpus, "overlap_gradient_reduce": random.choice([True, False]), "stage_layers": [scenario["model"]["layers"]]}
     space = scenario["search"] = {}
     if d.chance(0.95):
         space["micro_batch"] = random.choice([[1], [2], [1, 2]])

@@ -54,6 +54,9 @@ Imported import_deepspeed(const ImportRequest& request, const Library& library) 
   const char* const overlap = "zero-optimization.overlap-comm";
   if (stage != 3 && scenario.number(bucket) > 0)
     scenario.set_from(bucket, "/software/gradient_bucket", scenario.number(bucket));
+  else if (stage != 3 && scenario.settings().find(bucket) != nullptr)
+    scenario.warn(std::string(bucket) + " is \"" + scenario.text(bucket) +
+                  "\", which is no number of elements: it is left out");
   for (const char* key : {bucket, overlap})
     if (stage == 3 && scenario.settings().find(key) != nullptr && scenario.text(key) != "true")
       scenario.note(key + (" " + scenario.text(key)) +

@@ -62,7 +62,8 @@ Imported import_torchtitan(const ImportRequest& request, const Library& library)
           "pipeline_parallel_layers_per_stage is not read: 2 stages of a rank are assumed");
   }
   if (!idle.empty())
-    scenario.note(listed(idle) + " has no effect: converters of [model] do not name it");
+    scenario.note(listed(idle) + (idle.size() > 1 ? " have" : " has") +
+                  " no effect: converters of [model] do not name it");
   const auto says = [&](const char* key, const char* value) {
     return scenario.text(key).find(value) != std::string::npos;
   };
