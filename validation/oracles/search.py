@@ -36,8 +36,7 @@ def draw_rank(d):
     random = d.random
     nodes, gpus = random.choice([(1, 4), (2, 2), (3, 2), (2, 4), (4, 2), (6, 1)])
     scenario = whole_job(d, "rank", nodes, gpus, random.choice([4, 6, 8, 12]), 4, nodes * gpus * random.choice([1, 2, 3, 4]))
-    # Layers that the file says are not balanced among unlike GPUs: other numbers of stages have even ones.
-    scenario["parallel"] = {"data": nodes * gpus, "overlap_gradient_reduce": random.choice([True, False]), "stage_layers": [scenario["model"]["layers"]]}
+    scenario["parallel"] = {"data": nodes * gpus, "overlap_gradient_reduce": random.choice([True, False])}
     space = scenario["search"] = {}
     if d.chance(0.95):
         space["micro_batch"] = random.choice([[1], [2], [1, 2]])
@@ -116,7 +115,8 @@ def has_room(scenario, plan):
 def check_rank(program, scenario):
     found = Comparison()
     tried = [plan for plan in plans(scenario) if is_legal(scenario, plan) and has_room(scenario, plan)]
-    said = program.rank(scenario, 4)
+    # Layers that the file says are not balanced among unlike GPUs: other numbers of stages have even ones.
+    said = program.rank(scenario | {"parallel": scenario["parallel"] | {"stage_layers": [scenario["model"]["layers"]]}}, 4)
     times = []
     if tried:
         base = {key: value for key, value in scenario.items() if key != "search"}
