@@ -130,4 +130,10 @@ std::vector<int> balanced_stage_layers(const Scenario& scenario, const Plan& pla
   return layers;
 }
 
+std::vector<int> layers_before_balance(int layers, int stages) {
+  std::vector<int> by_stage(static_cast<std::size_t>(stages), 0);
+  by_stage.front() = layers;
+  return by_stage;
+}
+
 }  // namespace windtunnel

@@ -19,4 +19,7 @@ enum class StageTimes {
 std::vector<int> balanced_stage_layers(const Scenario& scenario, const Plan& plan,
                                        StageTimes times);
 
+/// Layers by stage that add up, so that a plan can be laid out before they are balanced: all on the first.
+std::vector<int> layers_before_balance(int layers, int stages);
+
 }  // namespace windtunnel

@@ -320,7 +320,7 @@ class PlanReader {
     constexpr std::int64_t most_in_all = 1'000'000'000;
     std::vector<int>& by_stage = block_.parallel.stage_layers;
     if (asks_for_balance_ && findings_.are_sound({pipeline, layers}))
-      by_stage = layers_before_balance();
+      by_stage = checked_layers_before_balance();
     if (!block_.layout.layers.empty() &&
         findings_.are_sound({pipeline, "/parallel/virtual_pipeline", stage_layers}))
       split_by_layout(reader_, block_);
@@ -340,7 +340,7 @@ class PlanReader {
   }
 
   /// Any split that adds up, so that the plan can be laid out.
-  std::vector<int> layers_before_balance() {
+  std::vector<int> checked_layers_before_balance() {
     constexpr double most_steps = 1e9;  // of the search; a second
     const int stages = block_.parallel.pipeline, count = scenario_->model.layers;
     const auto& moe = scenario_->model.moe;
@@ -358,9 +358,7 @@ class PlanReader {
                       std::to_string(count) + " layers on " + std::to_string(stages) +
                           " stages are too many to balance",
                       "write the list, or leave stage_layers out");
-    std::vector<int> all_on_the_first(static_cast<std::size_t>(stages), 0);
-    all_on_the_first.front() = count;
-    return all_on_the_first;
+    return layers_before_balance(count, stages);
   }
 
   void check_samples() {

@@ -51,7 +51,7 @@ enum class PlacementChoice {
 using SearchLists = std::map<std::string, std::vector<int>, std::less<>>;
 
 /// Reads `supports` of a software profile: all values that the stack can run of the keys it lists, written as the lists of a `search`
-/// block are. What is not listed is not limited. `rank` tries no others where it searches everything.
+/// block are. What is not listed is not limited. By default `rank` tries no others.
 SearchLists read_supported(ObjectReader reader);
 
 /// The `search` block of a scenario: the values that `rank` tries for each key of a plan.

@@ -6,8 +6,8 @@
 #include <cmath>
 #include <cstddef>
 #include <filesystem>
-#include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -99,21 +99,24 @@ Problem refusal_of(const std::string& pointer, const JsonValue& value) {
   return {};
 }
 
-/// Changes the draft as the request asks. The axes of the search have their values from its lists.
-void apply_overrides(JsonValue& tree, const Overrides& overrides) {
+/// JSON pointers and what --set gives for them.
+using GivenValues = std::vector<std::pair<std::string, JsonValue>>;
+
+GivenValues values_of(const Overrides& overrides) {
+  GivenValues values;
   Problems problems;
   for (const auto& [pointer, text] : overrides) {
-    JsonValue value = value_of_override(pointer, text, problems);
-    if (Problem refusal = refusal_of(pointer, value); !refusal.message.empty())
+    values.emplace_back(pointer, value_of_override(pointer, text, problems));
+    if (Problem refusal = refusal_of(pointer, values.back().second); !refusal.message.empty())
       problems.add(std::move(refusal));
-    else if (axis_at(pointer) == nullptr)
-      set_at(tree, pointer, std::move(value));
   }
   problems.throw_if_any();
+  return values;
 }
 
-/// Before the search: each GPU a replica.
-JsonValue draft(const NewScenarioRequest& request, const Stack& stack, int batch) {
+/// Before the search: each GPU a replica. The axes of the search have their values from its lists.
+JsonValue draft(const NewScenarioRequest& request, const GivenValues& given, const Stack& stack,
+                int batch) {
   JsonValue training = object_of({{"global_batch", batch},
                                   {"micro_batch", 1},
                                   {"precision", stack.precision},
@@ -128,7 +131,8 @@ JsonValue draft(const NewScenarioRequest& request, const Stack& stack, int batch
        {"software", stack.software},
        {"training", std::move(training)},
        {"parallel", object_of({{"tensor", 1}, {"pipeline", 1}, {"data", request.gpus}})}});
-  apply_overrides(tree, request.overrides);
+  for (const auto& [pointer, value] : given)
+    if (axis_at(pointer) == nullptr) set_at(tree, pointer, value);
   return tree;
 }
 
@@ -144,10 +148,10 @@ Scenario read_draft(const JsonValue& tree, const Library& library) {
 
 /// The draft as the first stack reads it that trains on these GPUs; where none does, what is wrong for the one with the fewest problems.
 std::pair<JsonValue, Scenario> readable_draft(const NewScenarioRequest& request,
-                                              const Library& library) {
+                                              const GivenValues& given, const Library& library) {
   std::optional<InputError> least;
   for (const Stack& stack : stacks) try {
-      JsonValue tree = draft(request, stack, request.gpus);
+      JsonValue tree = draft(request, given, stack, request.gpus);
       Scenario scenario = read_draft(tree, library);
       const int batch =
           request.global_batch.value_or(batch_of(scenario.model.sequence, request.gpus));
@@ -160,11 +164,12 @@ std::pair<JsonValue, Scenario> readable_draft(const NewScenarioRequest& request,
 }
 
 /// A job on more than one node takes whole nodes: refuses other counts, with those next to it.
-void check_whole_nodes(const NewScenarioRequest& request, const Library& library) {
+void check_whole_nodes(const NewScenarioRequest& request, GivenValues given,
+                       const Library& library) {
   NewScenarioRequest one_gpu = request;
   one_gpu.gpus = 1;
-  std::erase_if(one_gpu.overrides, [](const auto& each) { return each.first != "/software"; });
-  const Scenario least = readable_draft(one_gpu, library).second;
+  std::erase_if(given, [](const auto& each) { return each.first != "/software"; });
+  const Scenario least = readable_draft(one_gpu, given, library).second;
   const auto& types = find_at(least.resolved, "/platform/node_types")->array();
   const int of_node = least.plan.gpus_per_node;
   if (types.size() > 1 || request.gpus <= of_node || request.gpus % of_node == 0) return;
@@ -178,23 +183,6 @@ void check_whole_nodes(const NewScenarioRequest& request, const Library& library
         "--gpus " + std::to_string(fewer) + " or --gpus " + std::to_string(fewer + of_node)}});
 }
 
-/// Takes out of the lists what the software profile does not support; lists of which nothing is left go.
-void drop_unsupported(JsonValue& search, const Scenario& scenario) {
-  const JsonValue* const supports = find_at(scenario.resolved, "/software/supports");
-  if (supports == nullptr || !supports->is_object()) return;
-  for (const JsonValue::Member& supported : supports->object()) {
-    JsonValue* const list = search.find(supported.key);
-    if (list == nullptr || !supported.value.is_array()) continue;
-    const auto is_listed = [&](const JsonValue& value) {
-      return std::ranges::any_of(supported.value.array(), [&](const JsonValue& each) {
-        return canonical_text(each) == canonical_text(value);
-      });
-    };
-    std::erase_if(list->array(), std::not_fn(is_listed));
-    if (list->array().empty()) search.erase(supported.key);
-  }
-}
-
 /// Parts of a sequence worth a try: powers of two, of as many tokens as samples usually have.
 std::vector<int> contexts(const Scenario& scenario) {
   constexpr int fewest_tokens = 8192, most = 16;
@@ -205,8 +193,8 @@ std::vector<int> contexts(const Scenario& scenario) {
   return parts;
 }
 
-/// Lists for a search of a second, in which what `overrides` say stays.
-JsonValue short_search(const Scenario& scenario, int zero_stage, const Overrides& overrides) {
+/// Lists for a search of a second.
+JsonValue short_search(const Scenario& scenario, int zero_stage) {
   JsonValue search = object_of(
       {{"recompute",
         array_of(std::vector<std::string>{"none", "selective", "full"}, json_of<std::string>)},
@@ -219,13 +207,30 @@ JsonValue short_search(const Scenario& scenario, int zero_stage, const Overrides
   if (scenario.model.moe) search.set("expert", numbers(expert_groups(scenario)));
   if (const std::vector<int> parts = contexts(scenario); parts.size() > 1)
     search.set("context", numbers(parts));
-  drop_unsupported(search, scenario);
-  Problems problems;
-  for (const auto& [pointer, text] : overrides)
-    if (const Key* const axis = axis_at(pointer))
-      search.set(axis->name(),
-                 JsonValue(JsonValue::Array{value_of_override(pointer, text, problems)}, {}));
   return search;
+}
+
+/// The draft with these lists: what is given in place of its list, of the others what the stack supports; those of which nothing is left go.
+Scenario read_searched(JsonValue tree, JsonValue lists, const GivenValues& given,
+                       const Library& library) {
+  std::set<std::string> given_axes;
+  for (const auto& [pointer, value] : given)
+    if (const Key* const axis = axis_at(pointer)) {
+      given_axes.insert(axis->name());
+      lists.set(axis->name(), JsonValue(JsonValue::Array{value}, {}));
+    }
+  tree.set("search", lists);
+  Scenario scenario = read_draft(tree, library);
+  SearchLists& searched = scenario.search.values;
+  for (const auto& [key, supported] : supported_values(scenario)) {
+    const auto list = searched.find(key);
+    if (list == searched.end() || given_axes.contains(key)) continue;
+    std::erase_if(list->second, [&values = supported](int value) {
+      return std::ranges::find(values, value) == values.end();
+    });
+    if (list->second.empty()) searched.erase(list);
+  }
+  return scenario;
 }
 
 /// The search that found a plan, or the last that was tried.
@@ -235,19 +240,16 @@ struct ShortSearch {
 };
 
 /// The fastest plan that is sure to fit; where there is none, one that may fit. ZeRO 3 moves the most bytes, so it is tried last.
-ShortSearch search_plan(JsonValue tree, const Scenario& base, const Overrides& overrides,
+ShortSearch search_plan(const JsonValue& tree, const Scenario& base, const GivenValues& given,
                         const Library& library) {
   ShortSearch search;
   for (const MemoryVerdict gravest : {MemoryVerdict::fits, MemoryVerdict::lower_bound}) {
     search.considered = 0;
     for (const int zero_stage : {1, 3}) {
-      const JsonValue lists = short_search(base, zero_stage, overrides);
-      const bool shards_weights = zero_stage == 3;
-      if (!search.found.plans.empty() || (shards_weights && lists.find("zero_stage") == nullptr))
-        continue;
-      tree.set("search", lists);
-      search.found = rank_plans(read_draft(tree, library),
-                                {.top = 1, .budget = simulations, .gravest = gravest});
+      if (!search.found.plans.empty()) continue;
+      const Scenario searched = read_searched(tree, short_search(base, zero_stage), given, library);
+      if (zero_stage == 3 && !searched.search.values.contains("zero_stage")) continue;
+      search.found = rank_plans(searched, {.top = 1, .budget = simulations, .gravest = gravest});
       search.considered += search.found.considered;
     }
     if (!search.found.plans.empty()) break;
@@ -256,10 +258,10 @@ ShortSearch search_plan(JsonValue tree, const Scenario& base, const Overrides& o
 }
 
 /// The same, where the batch that was asked for is one that no plan takes, in terms of the request.
-ShortSearch search_plan(const NewScenarioRequest& request, const JsonValue& tree,
-                        const Scenario& base, const Library& library) {
+ShortSearch search_plan(const NewScenarioRequest& request, const GivenValues& given,
+                        const JsonValue& tree, const Scenario& base, const Library& library) {
   try {
-    return search_plan(tree, base, request.overrides, library);
+    return search_plan(tree, base, given, library);
   } catch (const InputError& error) {
     if (!request.global_batch || error.problems().front().pointer != "/training/global_batch")
       throw;
@@ -390,9 +392,10 @@ Problem none_fits(const NewScenarioRequest& request, const Scenario& base, const
 }  // namespace
 
 NewScenario new_scenario(const NewScenarioRequest& request, const Library& library) {
-  check_whole_nodes(request, library);
-  const auto [tree, base] = readable_draft(request, library);
-  const auto [found, considered] = search_plan(request, tree, base, library);
+  const GivenValues given = values_of(request.overrides);
+  check_whole_nodes(request, given, library);
+  const auto [tree, base] = readable_draft(request, given, library);
+  const auto [found, considered] = search_plan(request, given, tree, base, library);
   if (found.plans.empty()) throw InputError({none_fits(request, base, found, considered)});
   const RankedPlan& plan = found.plans.front();
 
@@ -424,9 +427,7 @@ NewScenario new_scenario(const NewScenarioRequest& request, const Library& libra
   }
   if (const std::vector<int>& layers = plan.choice.parallel.stage_layers; !layers.empty())
     document.find("parallel")->set("stage_layers", numbers(layers));
-  Problems told;  // before
-  for (const auto& [pointer, text] : request.overrides)
-    set_at(document, pointer, value_of_override(pointer, text, told));
+  for (const auto& [pointer, value] : given) set_at(document, pointer, value);
   const std::string doubt = doubt_about(plan.memory_verdict);
   const std::string heading = stem(request.model) + " on " + count_text(request.gpus, "GPU") +
                               " of " + stem(request.platform) + ". The plan is the fastest" +

@@ -567,8 +567,8 @@ std::variant<const Plan*, std::vector<PlanRejection>> lay_out_as_tried(const Sce
   if (!can_balance(base, space, choice.parallel)) return lay_out(base, space, choice, maker);
   PlanChoice balanced = choice;
   balanced.parallel.position_layers.clear();
-  balanced.parallel.stage_layers.assign(static_cast<std::size_t>(choice.parallel.pipeline), 0);
-  balanced.parallel.stage_layers.front() = base.model.layers;  // any split that adds up
+  balanced.parallel.stage_layers =
+      layers_before_balance(base.model.layers, choice.parallel.pipeline);
   const auto laid_out = lay_out(base, space, balanced, maker);
   const Plan* const* const plan = std::get_if<const Plan*>(&laid_out);
   if (plan == nullptr || !(base.balances_stages || has_unlike_stages(base, **plan)))
