@@ -68,6 +68,8 @@ BytesPerSecond memory_rate(const Device& device) {
 
 Seconds gemm_time(const Gemm& gemm, const KernelContext& context, double factor) {
   if (gemm.flops() == Flops{0}) return {};
+  if (gemm.one_by_one)
+    return gemm_time({.m = gemm.m, .n = gemm.n, .k = gemm.k}, context, factor) * gemm.batch;
   const Seconds compute =
       gemm.flops() / (peak(*context.device, context.precision) * efficiency(gemm, context, factor));
   const double inputs = (gemm.m * gemm.k + gemm.n * gemm.k) * gemm.batch,

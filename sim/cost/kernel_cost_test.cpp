@@ -51,6 +51,18 @@ TEST_CASE("a thin product is bound by memory") {
         doctest::Approx(2.0 * (4096 * 2 + 4096.0 * 4096) / 1e12).epsilon(1e-12));
 }
 
+TEST_CASE("products launched one by one take as long as each, without sharing waves") {
+  Device device = simple_device();
+  device.kernel_overhead = 4_us;
+  device.gemm.wave_half_size = 51.2;
+  Gemm experts{.m = 512, .n = 1024, .k = 2048, .batch = 8, .one_by_one = true};
+  CHECK(gemm_time(experts, context_of(device)) ==
+        gemm_time({512, 1024, 2048}, context_of(device)) * 8);
+  const Seconds apart = gemm_time(experts, context_of(device));
+  experts.one_by_one = false;
+  CHECK(gemm_time(experts, context_of(device)) < apart);
+}
+
 TEST_CASE("each kernel pays its overhead") {
   Device device = simple_device();
   device.kernel_overhead = 4_us;

@@ -65,6 +65,7 @@ LayerShape shape_of(const StageCostInputs& in, Precision precision) {
   shape.expert_load = expert_load_of(in);
   const SoftwareProfile::Experts& stack = experts_of(in);
   shape.expert_kernels = stack.kernels;
+  shape.stacked_experts = stack.stacked_weights;
   shape.expert_activation = stack.activation;
   shape.expert_room = stack.room;
   shape.sorts_arrived_tokens = stack.dispatch == ExpertDispatch::all_to_all;
@@ -104,8 +105,9 @@ Seconds weight_gradient_time(const KernelWork& backward, const KernelContext& co
 
 /// CPU time to launch all kernels of `work`.
 Seconds launch_time(const StageCostInputs& in, const KernelWork& work) {
-  const auto products = static_cast<int>(work.linear.size() + work.attention.size());
-  const int kernels = products + work.memory_kernels + (work.flash > Flops{0} ? 1 : 0);
+  auto kernels = static_cast<double>(work.attention.size()) + work.memory_kernels +
+                 (work.flash > Flops{0} ? 1 : 0);
+  for (const Gemm& product : work.linear) kernels += product.one_by_one ? product.batch : 1;
   return in.software->launch.kernel * (kernels * in.node->launch_slowdown);
 }
 
@@ -114,7 +116,7 @@ Seconds launch_time(const StageCostInputs& in, const KernelWork& work) {
 /// (moe_pad_expert_input_to_capacity: token_dispatcher.py in megatron/core/transformer/moe, drop_and_pad, Megatron-Core 0.14).
 Seconds loop_time(const StageCostInputs& in, const KernelWork& work) {
   const SoftwareProfile::Experts& stack = experts_of(in);
-  if (stack.loop_launch == Seconds{0} || stack.kernels == ExpertKernels::all_experts) return {};
+  if (stack.loop_launch == Seconds{0} || stack.kernels != ExpertKernels::each_expert) return {};
   if (in.model->moe->capacity > 0) return {};
   double products = 0;
   for (const Gemm& product : work.linear) products += product.batch;

@@ -56,6 +56,7 @@ std::vector<Precision> read_precisions(ObjectReader& reader) {
 /// Reads how kernels of experts are launched, and the work that overlaps with exchanges.
 void read_launches(ObjectReader& reader, Experts& experts) {
   given(reader, "kernels", experts.kernels);
+  given(reader, "stacked_weights", experts.stacked_weights);
   given(reader, "loop_launch", experts.loop_launch);
   given(reader, "overlap_exchanges", experts.overlap_exchanges);
   given(reader, "exchange_slowdown", experts.exchange_slowdown, 1, most_slowdown);

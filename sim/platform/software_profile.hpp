@@ -323,6 +323,9 @@ struct SoftwareProfile {
     /// arXiv:2412.19437, section 3.2.2), as many as DeepEP takes unless told otherwise.
     int exchange_multiprocessors = 20;
     ExpertKernels kernels = ExpertKernels::each_expert;
+    /// Each expert's weights are indexed out of one tensor, so that autograd adds up gradients as large as it, one of each expert:
+    /// select_backward in aten/src/ATen/native/TensorShape.cpp, PyTorch 2.4. Of ExpertKernels::one_by_one and indexed.
+    bool stacked_weights = false;
     /// CPU time of a kernel that is launched for one expert after another; zero: that of any other kernel, and the products of all
     /// experts are launched as one.
     Seconds loop_launch{};

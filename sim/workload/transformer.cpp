@@ -47,8 +47,8 @@ std::vector<Gemm> feed_forward_products(const Transformer& model, const LayerSha
 std::vector<Gemm> backward_products(const std::vector<Gemm>& forward) {
   std::vector<Gemm> products;
   for (const Gemm& g : forward) {
-    products.push_back({g.m, g.k, g.n, g.batch, g.group_rows});
-    products.push_back({g.k, g.n, g.m, g.batch, g.group_rows});
+    products.push_back({g.m, g.k, g.n, g.batch, g.group_rows, g.one_by_one});
+    products.push_back({g.k, g.n, g.m, g.batch, g.group_rows, g.one_by_one});
   }
   return products;
 }
@@ -613,11 +613,22 @@ int experts_of_rank(const Transformer& model, const LayerShape& shape) {
   return model.moe->experts / shape.expert;
 }
 
+bool loops_in_pytorch(const LayerShape& shape) {
+  return shape.expert_kernels == ExpertKernels::one_by_one ||
+         shape.expert_kernels == ExpertKernels::indexed;
+}
+
 std::vector<Gemm> expert_products(const Transformer& model, const LayerShape& shape) {
   const double groups = static_cast<double>(model.moe->experts) / shape.expert;
   const double rows = expert_tokens(model, shape) / groups;
-  return products_with(mlp_shapes(model, model.moe->ffn_hidden, shape.expert_tensor), rows, groups,
-                       groups > 1 ? rows : 0);  // one expert alone is a plain product
+  const std::vector<MatrixShape> matrices =
+      mlp_shapes(model, model.moe->ffn_hidden, shape.expert_tensor);
+  if (!loops_in_pytorch(shape))
+    return products_with(matrices, rows, groups,
+                         groups > 1 ? rows : 0);  // one expert alone is a plain product
+  std::vector<Gemm> products = products_with(matrices, rows, groups);
+  for (Gemm& product : products) product.one_by_one = true;
+  return products;
 }
 
 /// Kernels that quantise one operand of one expert, where each is quantised on its own, which GroupedLinear of Transformer Engine 2.7
@@ -649,7 +660,7 @@ void add_expert_casts(KernelWork& work, const Transformer& model, const LayerSha
   // in Python, in transformer_engine/pytorch/module/grouped_linear.py.
   if (quantised || backward)
     work.looped_calls = experts_of_rank(model, shape) * static_cast<int>(products.size());
-  if (!quantised || shape.expert_kernels == ExpertKernels::all_experts) return;
+  if (!quantised || shape.expert_kernels != ExpertKernels::each_expert) return;
   const int by_tensor = shape.reads_for_scale ? quantising_by_tensor : 0,
             each = scales_blocks(shape) ? quantising_by_block : by_tensor;
   add_loop(work, model, shape, static_cast<int>(products.size()) * each);
@@ -697,6 +708,70 @@ void add_sorting(ExpertWork& work, const Transformer& model, const LayerShape& s
   for (KernelWork* each : {&work.routing, &work.merging}) {
     each->memory_traffic += sorted;
     ++each->memory_kernels;
+  }
+}
+
+/// Reads and writes of the copies of tokens (`copies`, top_k of each) and of a layer's whole input (`inputs`), in a loop of PyTorch.
+struct CopiesMoved {
+  double copies = 0, inputs = 0;
+};
+
+/// Copying tokens for the experts. Backward index_put_ adds each copy's gradient, reading the sum, to zeros as large as the layer's input,
+/// and these are added to the gradient so far: once for all experts, or once for each that indexes.
+CopiesMoved moved_to_experts(const Transformer& model, const LayerShape& shape, bool backward) {
+  if (!backward) return {.copies = 2};
+  constexpr double added = 3, zeros = 1, sum = 3;
+  const bool each = shape.expert_kernels == ExpertKernels::indexed;
+  return {.copies = added, .inputs = (zeros + sum) * (each ? experts_of_rank(model, shape) : 1)};
+}
+
+/// Results times the router's weights (2), and index_add_ (3). Backward their gradients picked by index (2), times the weights (2), and for
+/// the weights' own gradients times the results (3), summed (1).
+CopiesMoved moved_from_experts(bool backward) { return {.copies = backward ? 8.0 : 5.0}; }
+
+Bytes bytes_of(const Transformer& model, const LayerShape& shape, const CopiesMoved& each) {
+  return moved(model, shape, each.copies * model.moe->top_k + each.inputs);
+}
+
+/// Kernels besides products that `indexed` launches for an expert: torch.where (count, its copy to the host, choice, indices: 6), the
+/// tokens, the nonlinearity (2), the router's weights, their product with the results, index_add_. Backward a gradient by index, three for
+/// the product, two gradients by index_put_ (zeros, four to sort, the sum, an addition: 7 each), three of the nonlinearity, the inputs'
+/// gradients of gate and up added. Gate and up are two products: one more forward, two backward [assumed: counted in PyTorch 2.4's operations].
+constexpr int indexed_forward = 13, indexed_backward = 24;
+
+/// What a loop of PyTorch over experts moves and launches beside its products.
+void add_pytorch_loop(ExpertWork& work, const Transformer& model, const LayerShape& shape,
+                      bool backward) {
+  work.routing.memory_traffic += bytes_of(model, shape, moved_to_experts(model, shape, backward));
+  work.merging.memory_traffic += bytes_of(model, shape, moved_from_experts(backward));
+  const std::vector<Gemm> products = expert_products(model, shape);
+  if (shape.expert_kernels == ExpertKernels::indexed) {
+    work.experts.memory_kernels +=
+        experts_of_rank(model, shape) * (backward ? indexed_backward : indexed_forward);
+    return;
+  }
+  // torch.cat of each product's results, backward of its inputs' gradients.
+  constexpr double read_and_written = 2;
+  for (const Gemm& product : products)
+    work.experts.memory_traffic += Bytes{read_and_written * two_bytes * product.m * product.batch *
+                                         (backward ? product.k : product.n)} *
+                                   element_scale(shape);
+  work.experts.memory_kernels += static_cast<int>(products.size());
+}
+
+/// Gradients of weights that are slices of a tensor: select_backward writes a tensor of zeros as large, copies the slice's gradient into it,
+/// and all experts' tensors are added up.
+void add_stacked_gradients(KernelWork& work, const Transformer& model, const LayerShape& shape) {
+  if (!shape.stacked_experts || shape.frozen) return;
+  const double experts = experts_of_rank(model, shape);
+  constexpr double zeros = 1, sum = 3, copy = 2;
+  constexpr int kernels = 3;
+  for (const Gemm& product : expert_products(model, shape)) {
+    const double tensor = product.n * product.k * experts;
+    work.memory_traffic +=
+        Bytes{two_bytes * tensor * (experts * zeros + (experts - 1) * sum + copy)} *
+        element_scale(shape);
+    work.memory_kernels += kernels * static_cast<int>(experts);
   }
 }
 
@@ -760,10 +835,11 @@ ExpertWork experts_pass(const Transformer& model, const LayerShape& shape, bool 
       token_traffic(model, shape, (1 - attention_hidden_share) * traffic.hidden, 0, 0);
   work.routing.memory_traffic +=
       Bytes{router_value * router_passes * local_tokens(model, shape) * model.moe->experts};
-  work.routing.memory_traffic += moved(model, shape, copies);
+  if (!loops_in_pytorch(shape)) work.routing.memory_traffic += moved(model, shape, copies);
   work.routing.memory_kernels = norm_and_residual * kernels + routing_kernels;
   add_norms(work.merging, model, shape, model.norms_of_feed_forward() - 1, backward);
-  work.merging.memory_traffic += moved(model, shape, copies + (backward ? model.moe->top_k : 0));
+  if (!loops_in_pytorch(shape))
+    work.merging.memory_traffic += moved(model, shape, copies + (backward ? model.moe->top_k : 0));
   work.merging.memory_kernels += merging_kernels;
   work.experts.linear = products(expert_products(model, shape));
   add_expert_activation(work.experts, model, shape, backward);
@@ -771,6 +847,8 @@ ExpertWork experts_pass(const Transformer& model, const LayerShape& shape, bool 
   add_padding(work.experts, model, shape);
   add_biases(work.experts, model, shape, backward);
   add_sorting(work, model, shape);
+  if (loops_in_pytorch(shape)) add_pytorch_loop(work, model, shape, backward);
+  if (backward) add_stacked_gradients(work.experts, model, shape);
   if (model.moe->shared_ffn_hidden == 0) return work;
   work.shared.linear = products(shared_products(model, shape));
   work.shared.memory_traffic = nonlinear_traffic(

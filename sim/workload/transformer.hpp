@@ -252,6 +252,7 @@ double active_parameters(const Transformer& model);
 struct Gemm {
   double m = 0, n = 0, k = 0, batch = 1;
   double group_rows = 0;  ///< tokens of each of the `batch` experts, where it is a grouped product
+  bool one_by_one = false;  ///< the `batch` products are kernels of their own, one after another
   Flops flops() const { return Flops{2 * m * n * k * batch}; }
 };
 
@@ -298,6 +299,13 @@ enum class ExpertKernels {
   each_expert,  ///< one expert after another: GroupedLinear of Transformer Engine, split_quantize and multi-stream cuBLAS
   /// One kernel for all experts: Transformer Engine's grouped MLP of mid 2026. Its fusion with the nonlinearity is not modelled.
   all_experts,
+  /// A loop of PyTorch over experts, whose tokens are sorted before it and put together after each product:
+  /// JetMoeParallelExperts.forward in transformers/models/jetmoe/modeling_jetmoe.py, which Granite's experts are too (Transformers 4.48).
+  one_by_one,
+  /// A loop in which each expert waits for the indices of its tokens, copies these out of the layer's input and adds its results to the
+  /// layer's output: MixtralSparseMoeBlock.forward in transformers/models/mixtral/modeling_mixtral.py, Transformers 4.48; likewise
+  /// Qwen's, OLMoE's and others.
+  indexed,
 };
 
 /// Kernels that compute the nonlinearity between the two products of an expert.
@@ -354,6 +362,8 @@ struct LayerShape {
   int expert = 1, expert_tensor = 1;  ///< degrees of expert and expert tensor parallelism
   double expert_load = 1;             ///< tokens of the rank that has most of them, over the mean
   ExpertKernels expert_kernels = ExpertKernels::each_expert;
+  /// True if an expert's weights are a slice of the tensor of all experts, whose gradient PyTorch adds expert by expert.
+  bool stacked_experts = false;
   ExpertActivation expert_activation = ExpertActivation::fused;
   double expert_room = 1;  ///< rows of the buffers of experts, over the tokens that come
   /// True if tokens that arrive from other ranks are put in the order of experts, and back before they leave.

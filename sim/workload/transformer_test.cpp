@@ -76,6 +76,62 @@ TEST_CASE("experts that are quantised one by one launch kernels of their own") {
   CHECK(experts_forward(m, quantised).experts.memory_kernels == forward + casts);
 }
 
+TEST_CASE(
+    "a loop of PyTorch over experts copies tokens by index and adds whole inputs and tensors") {
+  Transformer m = model("llama", 2, 64, 4, 8, 100);
+  m.moe = Transformer::Experts{};
+  m.moe->experts = 8;
+  m.moe->top_k = 2;
+  m.moe->ffn_hidden = 32;
+  LayerShape grouped;
+  grouped.expert = 2;  // four experts a rank, each of two products with 64 x 32 weights, on 4 rows
+  const auto with = [&](ExpertKernels kernels, bool stacked) {
+    LayerShape shape = grouped;
+    shape.expert_kernels = kernels;
+    shape.stacked_experts = stacked;
+    return shape;
+  };
+  const LayerShape sorted = with(ExpertKernels::one_by_one, false),
+                   indexed = with(ExpertKernels::indexed, false);
+  const double input = 2 * 8 * 64;  // bytes of the layer's input, of which each copy is as large
+  const auto more = [&](KernelWork ExpertWork::*part, const LayerShape& shape, bool backward) {
+    const auto of = [&](const LayerShape& each) {
+      return ((backward ? experts_backward : experts_forward)(m, each).*part).memory_traffic;
+    };
+    return (of(shape) - of(grouped)).value();
+  };
+  // Instead of a read and two copies written: both copies read and written; backward both added, to zeros that are added once or for each.
+  CHECK(more(&ExpertWork::routing, sorted, false) == (2 * 2 - 3) * input);
+  CHECK(more(&ExpertWork::routing, sorted, true) == (3 * 2 + 4 - 3) * input);
+  CHECK(more(&ExpertWork::routing, indexed, true) == (3 * 2 + 4 * 4 - 3) * input);
+  // Instead of two copies read (backward twice) and one written.
+  CHECK(more(&ExpertWork::merging, sorted, false) == (5 * 2 - 3) * input);
+  CHECK(more(&ExpertWork::merging, indexed, true) == (8 * 2 - 5) * input);
+  // Results of both products put together, 32 and 64 values of 4 rows in 4 experts; backward gradients of 64 and 32.
+  CHECK(more(&ExpertWork::experts, sorted, false) == 2 * 2 * 4 * 4 * (32 + 64));
+  CHECK(more(&ExpertWork::experts, sorted, true) == 2 * 2 * 4 * 4 * (64 + 32));
+  CHECK(more(&ExpertWork::experts, indexed, false) == 0);
+  // Zeros for each of four experts, three sums of three tensors, and the slices copied: for two tensors of 4 x 64 x 32.
+  const auto stacked = [&](LayerShape shape, bool backward) {
+    const double apart = more(&ExpertWork::experts, shape, backward);
+    shape.stacked_experts = true;
+    return more(&ExpertWork::experts, shape, backward) - apart;
+  };
+  CHECK(stacked(indexed, false) == 0);
+  CHECK(stacked(indexed, true) == 2 * 2 * 4 * 64 * 32 * (4 + 3 * 3 + 2));
+  LayerShape frozen = indexed;
+  frozen.frozen = true;
+  CHECK(stacked(frozen, true) == 0);
+  for (const Gemm& product : experts_backward(m, indexed).experts.linear) {
+    CHECK(product.one_by_one);
+    CHECK(product.batch == 4);
+    CHECK(product.group_rows == 0);
+  }
+  const int launched = experts_forward(m, indexed).experts.memory_kernels -
+                       experts_forward(m, grouped).experts.memory_kernels;
+  CHECK(launched == 4 * 13);
+}
+
 Transformer model_with_biased_experts() {
   Transformer m = model("llama", 2, 64, 4, 8, 100);
   m.moe = Transformer::Experts{};

@@ -13,7 +13,7 @@ LEFT_OUT = {
     "/platform/node_types/N/device/extends": "files that are put together; a test of the reader has it",
     **{f"/software/experts/elsewhere{key}": BY_NAME
        for key in ("", *(f"/N/{name}" for name in ("models", "models/N/name", "models/N/layers", "models/N/hidden", "models/N/experts", "devices",
-                                                   "precisions", "dispatch", "exchange_multiprocessors", "kernels", "loop_launch",
+                                                   "precisions", "dispatch", "exchange_multiprocessors", "kernels", "stacked_weights", "loop_launch",
                                                    "overlap_exchanges", "exchange_slowdown", "pads_tokens", "adds_biases",
                                                    "activation", "room")))},
     "/software/extends": "files that are put together; a test of the reader has it",
