@@ -1,20 +1,14 @@
 #!/usr/bin/env bash
-# Runs every command in the ```console blocks of README.md and docs/*.md and compares what it prints.
-#   tools/check_docs.sh [--width COLUMNS] PROGRAM [FILE...]
+# Runs every command in the ```console blocks of README.md and docs/*.md in a terminal of 80 columns and compares what it prints.
+#   tools/check_docs.sh PROGRAM [FILE...]
 # A line "$ COMMAND" (continued by a last backslash) is run by bash in a copy of the repository without build outputs,
 # where `windtunnel` is PROGRAM. The commands of a page run in one shell, as a reader pastes them: a changed folder or variable stays changed
 # until the end of the page. Each must exit 0; to show a failure, write: windtunnel ...; echo "exit code $?".
 # The lines below it, where there are any, must be what it prints on stdout and stderr. In them "…" stands for any
 # text, and a line of its own "…" for any number of lines.
-# With --width nothing is compared: each command runs in a terminal of so many columns, and no line that it prints for people may be wider,
-# unless a word of it (a path, an address) is wider than half of that; nor may the program fail (an exit code above 1) where the page does not
-# ask for the exit code.
+# No line that the program prints for people, also into a pipe, may be wider than the terminal, unless a word of it (a path, an address) is
+# wider than half of that; nor may it fail in a pipe (an exit code above 1) where the page does not ask for the exit code.
 set -euo pipefail
-width=""
-if [[ ${1-} == --width ]]; then
-  width=${2:?usage: tools/check_docs.sh --width COLUMNS PROGRAM}
-  shift 2
-fi
 if [[ $# -lt 1 || ! -x $1 ]]; then
   echo "usage: tools/check_docs.sh PROGRAM [FILE...]" >&2
   exit 2
@@ -28,40 +22,40 @@ if [[ $# -eq 0 ]]; then
   for file in docs/*.md; do if [[ -f $file && $file != docs/extending.md ]]; then set -- "$@" "$file"; fi; done
 fi
 
+columns=80
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 mkdir "$scratch/bin" "$scratch/copy"
-if [[ -z $width ]]; then
-  ln -s "$program" "$scratch/bin/windtunnel"
-else
-  cat >"$scratch/bin/windtunnel" <<EOF
+cat >"$scratch/bin/windtunnel" <<EOF
 #!/usr/bin/env bash
 # What the program prints, and its lines that are too wide. Files and scripts (JSON, scenarios, probes) keep their lines.
 out=\$(mktemp -p "$scratch") err=\$(mktemp -p "$scratch")
-"$program" "\$@" >"\$out" 2>"\$err" <&0
+if [[ /proc/self/fd/1 -ef /proc/self/fd/2 ]]; then
+  "$program" "\$@" >"\$out" 2>&1 <&0  # in the order in which it is printed
+else
+  "$program" "\$@" >"\$out" 2>"\$err" <&0
+fi
 code=\$?
 case " \$* " in
   *" --json "* | *" --emit "* | *" --resolved "* | *" new "* | *" probe "* | *" completion "* | *" --from-datasheet "* | *" draw "* | *" --simgrid "*) files="" ;;
   *) files="\$out" ;;
 esac
 export LC_ALL=C  # characters are counted by their first bytes
-sed 's/[\x80-\xbf]//g' \$files "\$err" | awk -v most=$width -v command="\$*" 'length > most && substr(\$0, 1, 1) != "/" {
+sed 's/[\x80-\xbf]//g' \$files "\$err" | awk -v most=$columns -v command="\$*" 'length > most && substr(\$0, 1, 1) != "/" {
   for (i = 1; i <= NF; ++i) if (length(\$i) > most / 2) next
   print "windtunnel " command ": " length " columns: " \$0
 }' >>"$scratch/wide"
 if [[ \$code -gt 1 ]] && ! grep -qF '\$?' "$scratch/page/\$(cat "$scratch/current").command"; then
-  { echo "windtunnel \$*: exit code \$code"; head -5 "\$err"; } >>"$scratch/failed"
+  { echo "windtunnel \$*: exit code \$code"; cat "\$err" "\$out" | head -5; } >>"$scratch/failed"
 fi
 cat "\$out"
 cat "\$err" >&2
 exit \$code
 EOF
-  chmod +x "$scratch/bin/windtunnel"
-  export COLUMNS=$width
-  touch "$scratch/wide" "$scratch/failed"
-fi
+chmod +x "$scratch/bin/windtunnel"
+touch "$scratch/wide" "$scratch/failed"
 tar --exclude=./build --exclude=./out --exclude=./.git -cf - . | tar -xf - -C "$scratch/copy"
-export PATH="$scratch/bin:$PATH" WINDTUNNEL_DATA="$scratch/copy" NO_COLOR=1
+export PATH="$scratch/bin:$PATH" WINDTUNNEL_DATA="$scratch/copy" NO_COLOR=1 COLUMNS=$columns
 
 # matches EXPECTED_FILE ACTUAL_FILE
 matches() {
@@ -154,9 +148,7 @@ check_page() {
     code=$(cat "$of_command.code")
     # Progress is told only of what takes long, which depends on the machine.
     sed -i -E '/^windtunnel: still [a-z ]+ after /d; /^[0-9,]+ of [0-9,]+ points.* a second, .* left$/d' "$of_command.actual"
-    if [[ -n $width ]]; then
-      continue  # other lines are printed than where there is room
-    elif [[ $code -ne 0 ]]; then
+    if [[ $code -ne 0 ]]; then
       fail "$n" "exit code $code"
     elif [[ -s $of_command.expected ]] && ! matches "$of_command.expected" "$of_command.actual"; then
       fail "$n" "prints something else"
@@ -171,14 +163,10 @@ for file in "$@"; do
   check_page
 done
 
-if [[ -n $width ]]; then
-  cat "$scratch/wide" "$scratch/failed"
-  if [[ -s $scratch/wide || -s $scratch/failed ]]; then exit 1; fi
-  echo "nothing that $runs documented commands print is wider than $width columns"
-  exit 0
-fi
 if [[ $failures -gt 0 ]]; then
   echo "$failures of $runs documented commands do not do what the documentation says"
   exit 1
 fi
-echo "$runs documented commands do what the documentation says"
+cat "$scratch/wide" "$scratch/failed"
+if [[ -s $scratch/wide || -s $scratch/failed ]]; then exit 1; fi
+echo "$runs documented commands do what the documentation says, in $columns columns"

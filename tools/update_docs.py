@@ -59,7 +59,8 @@ def run(samples, program, scratch):
         (page / f"{number}.command").write_text(sample.command)
     script = ('_d=("$1" "$2" -1); while [[ $((++_d[2])) -lt ${_d[1]} ]]; do { eval "$(<"${_d[0]}/${_d[2]}.command")"; } '
               '>"${_d[0]}/${_d[2]}.actual" 2>&1 </dev/null; echo $? >"${_d[0]}/${_d[2]}.code"; done')
-    environment = {**os.environ, "PATH": f"{program.parent}:{os.environ['PATH']}", "WINDTUNNEL_DATA": str(copy), "NO_COLOR": "1"}
+    environment = {**os.environ, "PATH": f"{program.parent}:{os.environ['PATH']}", "WINDTUNNEL_DATA": str(copy), "NO_COLOR": "1",
+                   "COLUMNS": "80"}
     subprocess.run(["bash", "-c", script, "bash", str(page), str(len(samples))], cwd=copy, env=environment, check=False)
     return [([line for line in (page / f"{n}.actual").read_text().splitlines() if not PROGRESS.fullmatch(line)]
              if (page / f"{n}.code").exists() else None,
