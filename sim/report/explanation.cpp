@@ -292,7 +292,7 @@ std::string what_if_text(const Explanation& e, const Painter& paint) {
   TextRow head{"change", "time", "sure of sign", ""};
   if (!is_judged(e)) head.erase(head.begin() + 2);
   if (!rows.empty()) rows.insert(rows.begin(), head);
-  text += text_table(is_judged(e) ? "r11r10r14w" : "r11r10w", rows);
+  text += text_table(is_judged(e) ? "r11r10r14?w" : "r11r10w", rows);
   if (const std::string others = other_codecs_text(e, other_codecs, least_gain); !others.empty())
     text += detail::paragraph(others);
   if (!little.empty())

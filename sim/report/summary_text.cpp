@@ -190,9 +190,11 @@ namespace detail {
 std::string headline(const Report& report, const Painter& paint) {
   std::string line = std::string(indent) +
                      paint(Tone::headline, to_text(report.iteration_time) + " per iteration");
+  constexpr int both = 60;  // columns of time and interval
   if (report.iteration_time_interval)
-    line += paint(Tone::quiet, "        90 %: " + to_text(report.iteration_time_interval->first) +
-                                   " to " + to_text(report.iteration_time_interval->second));
+    line += (text_width() < both ? "\n" + std::string(indent) : "        ") +
+            paint(Tone::quiet, "90 %: " + to_text(report.iteration_time_interval->first) + " to " +
+                                   to_text(report.iteration_time_interval->second));
   line += "\n";
   if (!report.memory.fits)
     line += marked("✗", "does not fit in memory: the time with enough of it", Tone::bad, paint);

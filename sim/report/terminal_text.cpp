@@ -292,6 +292,15 @@ class TableFitter {
       lay_out(false);
     }
     while (width() > room_ && leave_one_out(1)) lay_out(false);
+    if (width() > room_ && is_text(last_shown())) {
+      below_ = last_shown();
+      is_shown_[below_] = false;
+      lay_out(false);
+    }
+    if (width() > room_) {
+      breaks_all_ = true;
+      lay_out(false);
+    }
     TableLines result;
     for (const TextRow& row : rows_) {
       result.rows.push_back(text_of(row));
@@ -318,8 +327,7 @@ class TableFitter {
     // Narrower, a sentence is hard to read; a longer word is a path, which may be wider than its column.
     constexpr int least_text = 16, longest_word = 30;
     std::vector<int> least(columns_.size());
-    std::size_t last = columns_.size();  // of those shown
-    while (last > 0 && !is_shown_[--last]) continue;
+    const std::size_t last = last_shown();
     widths_.assign(columns_.size(), 0);
     for (std::size_t i = 0; i < columns_.size(); ++i) {
       if (with_least_widths) widths_[i] = columns_[i].width;
@@ -329,14 +337,15 @@ class TableFitter {
         for (const std::string& line : breaks ? detail::wrapped(row[i], 1) : std::vector{row[i]})
           widths_[i] = std::max(widths_[i], utf8_count(line));
         for (const std::string& word : detail::wrapped(unbroken(row[i]), 1))
-          least[i] = std::max({least[i], least_text, std::min(utf8_count(word), longest_word)});
+          least[i] = std::max(
+              {least[i], breaks_all_ ? 1 : least_text, std::min(utf8_count(word), longest_word)});
       }
     }
-    if (may_stick_out_ && last < columns_.size()) least[last] = least_text;
+    if (may_stick_out_ && !breaks_all_ && last < columns_.size()) least[last] = least_text;
     while (!with_least_widths && width() > room_) {
       int* widest = nullptr;
       for (std::size_t i = 0; i < columns_.size(); ++i)
-        if (is_shown_[i] && columns_[i].letter == 'w' && widths_[i] > least[i] &&
+        if (is_shown_[i] && (is_text(i) || breaks_all_) && widths_[i] > least[i] &&
             (widest == nullptr || widths_[i] > *widest))
           widest = &widths_[i];
       if (widest == nullptr) return;
@@ -375,13 +384,19 @@ class TableFitter {
     };
     return rows_.size() > 2 && std::all_of(rows_.begin() + 1, rows_.end(), has_it);
   }
+  bool is_text(std::size_t column) const { return columns_[column].letter == 'w'; }
+  std::size_t last_shown() const {
+    std::size_t last = columns_.size();
+    while (last > 0 && !is_shown_[--last]) continue;
+    return last;
+  }
   bool has_headings() const {  // of tables without, all columns are always shown
     return std::ranges::any_of(columns_, [](const TextColumn& each) { return each.marks > 0; });
   }
   /// The cell's lines, as wide as its column allows.
   std::vector<std::string> lines_in(const TextRow& row, std::size_t column) const {
     const std::string& cell = row[column];
-    if (columns_[column].letter == 'w' && utf8_count(cell) > widths_[column])
+    if ((is_text(column) || breaks_all_) && utf8_count(cell) > widths_[column])
       return lines_of_cell(cell, widths_[column]);
     return breaks_headings_ && &row == &rows_.front() ? detail::wrapped(cell, 1)
                                                       : std::vector{cell};
@@ -409,6 +424,9 @@ class TableFitter {
       line.erase(line.find_last_not_of(' ') + 1);
       text += (part == 0 ? "" : "\n") + line;
     }
+    if (below_ < row.size() && !row[below_].empty())
+      for (const std::string& line : lines_of_cell(row[below_], room_ - utf8_count(detail::indent)))
+        text += "\n" + std::string(detail::indent) + line;
     return text;
   }
 
@@ -419,6 +437,8 @@ class TableFitter {
   int room_, gap_ = 2;
   bool may_stick_out_ = false;  // a long word of the last column, from its row alone
   bool breaks_headings_ = false;
+  std::size_t below_ = std::numeric_limits<std::size_t>::max();  // column below its row
+  bool breaks_all_ = false;
   std::string left_out_, shared_;
   int num_left_out_ = 0;
 };

@@ -86,7 +86,7 @@ struct TableLines {
 /// broken at blanks, but not between a number and its unit, then columns with two marks or more are left out, then a last column of text gets
 /// narrower than its longest words, which stick out, then one blank stands between columns, then headings of several words take several
 /// lines, then columns with one mark are left out. Those that all of several rows share go first, whatever their marks. The headings, the
-/// first row, name what is left out. No other cell is ever broken.
+/// first row, name what is left out. Then a last column of text goes below its rows, and only then are all cells broken at blanks.
 TableLines table_lines(std::vector<TextColumn> columns, const std::vector<TextRow>& rows);
 
 /// The lines of that table, indented, and what was left out.

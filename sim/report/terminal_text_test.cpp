@@ -116,6 +116,25 @@ TEST_CASE(
         "  2        4 4.358 s  0.1 %\n");
 }
 
+TEST_CASE("a last column of text without room stands below its rows") {
+  const std::vector<TextRow> rows{{"mean time between failures", "49.47 h", ""},
+                                  {"goodput", "97.7 %", "of the time counts, at this step"}};
+  CHECK(table_in(40, "lrw", rows) ==
+        "  mean time between failures 49.47 h\n"
+        "  goodput                     97.7 %\n"
+        "    of the time counts, at this step\n");
+}
+
+TEST_CASE("where nothing else makes room cells are broken, but no number from its unit") {
+  const std::vector<TextRow> rows{{"figure", "by the step", "by failures"},
+                                  {"cost, USD", "1,676,467 to 2,396,389", "1.5 GiB to 2.5 GiB"}};
+  // 2 of the indent, 9 of the names, 12 to 13 of each range.
+  CHECK(table_in(37, "lrr", rows) ==
+        "  figure     by the step  by failures\n"
+        "  cost, USD 1,676,467 to   1.5 GiB to\n"
+        "               2,396,389      2.5 GiB\n");
+}
+
 TEST_CASE("a line that is broken has no blanks at its end") {
   CHECK(fitted_text("one two three    four\n", 15) == "one two three\n  four\n");
   CHECK(fitted_text("one two     \n", 9) == "one two\n");
