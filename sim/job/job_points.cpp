@@ -15,6 +15,7 @@
 #include "report/json_object.hpp"
 #include "report/number_text.hpp"
 #include "report/ordering.hpp"
+#include "report/report_words.hpp"
 #include "report/terminal_text.hpp"
 
 namespace windtunnel {
@@ -221,20 +222,16 @@ std::optional<JsonValue> least_json(const std::vector<JobPoint>& points, Expense
 
 /// Warnings of points, each once: "points 1, 2: the prediction interval is …".
 std::vector<document::Part> warnings_of(const std::vector<JobPoint>& points) {
-  std::vector<std::pair<std::string, std::string>> said;  // a warning, and of which points
+  std::vector<std::pair<std::string, std::string>> said;  // of which point, and what
   for (std::size_t i = 0; i < points.size(); ++i)
     if (points[i].result)
-      for (const std::string& each : points[i].result->warnings) {
-        const std::string number = std::to_string(i + 1);
-        const auto known = std::ranges::find(said, each, &decltype(said)::value_type::first);
-        if (known == said.end())
-          said.emplace_back(each, "point " + number);
-        else
-          known->second.replace(0, known->second.find(' '), "points").append(", " + number);
-      }
+      for (const std::string& each : points[i].result->warnings)
+        said.emplace_back(std::to_string(i + 1), each);
   std::vector<document::Part> parts;
-  for (const auto& [warning, of_points] : said)
-    parts.emplace_back(document::Verdict{"!", of_points + ": " + warning});
+  for (const auto& [of_points, warning] : detail::said_once(said))
+    parts.emplace_back(
+        document::Verdict{"!", (of_points.find(',') == std::string::npos ? "point " : "points ") +
+                                   of_points + ": " + warning});
   return parts;
 }
 

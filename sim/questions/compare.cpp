@@ -12,6 +12,7 @@
 
 #include "core/contracts.hpp"
 #include "core/file_io.hpp"
+#include "core/mapped.hpp"
 #include "core/option_error.hpp"
 #include "evidence/evidence.hpp"
 #include "evidence/interval.hpp"
@@ -19,6 +20,7 @@
 #include "report/comparison.hpp"
 #include "report/number_text.hpp"
 #include "report/report_json.hpp"
+#include "report/report_words.hpp"
 #include "scenario/scenario.hpp"
 #include "simulate/neighbours.hpp"
 #include "simulate/simulate.hpp"
@@ -227,23 +229,16 @@ std::vector<InputDifference> differences_of(const std::vector<CompareInput>& inp
 
 /// Why intervals are wide, each sentence once: "A, B: the prediction interval is …".
 std::vector<std::string> interval_warnings(const std::vector<ComparedRun>& runs) {
-  std::vector<std::pair<std::string, std::string>> said;  // a sentence, and of which runs
+  std::vector<std::pair<std::string, std::string>> said;  // of which run, and what
   for (std::size_t i = 0; i < runs.size(); ++i) {
     const JsonValue* const warnings = runs[i].report.find("warnings");
     if (warnings == nullptr || !warnings->is_array()) continue;
-    for (const JsonValue& warning : warnings->array()) {
-      if (!warning.is_string() || !warning.string().starts_with(interval_warning_start)) continue;
-      const auto known =
-          std::ranges::find(said, warning.string(), &decltype(said)::value_type::first);
-      if (known == said.end())
-        said.emplace_back(warning.string(), run_letter(i));
-      else
-        known->second += ", " + run_letter(i);
-    }
+    for (const JsonValue& warning : warnings->array())
+      if (warning.is_string() && warning.string().starts_with(interval_warning_start))
+        said.emplace_back(run_letter(i), warning.string());
   }
-  std::vector<std::string> warnings;
-  for (const auto& [warning, letters] : said) warnings.push_back(letters + ": " + warning);
-  return warnings;
+  return mapped(detail::said_once(said),
+                [](const auto& each) { return each.first + ": " + each.second; });
 }
 
 /// Conditions that may make the comparison unfair, or the verdict a surprise.

@@ -97,7 +97,45 @@ std::string release_text(const std::optional<SoftwareRelease>& release) {
   return release->description.empty() ? text : text + ": " + release->description;
 }
 
+/// "… h100 GPUs …": what `text` has in place of a part of `other`, by whole words; empty where they do not begin alike, or
+/// share less than half of it.
+std::string difference_text(std::string_view other, std::string_view text) {
+  const auto ends_word = [](std::string_view of, std::size_t at) {
+    return at >= of.size() || std::string_view(" ,;:").find(of[at]) != std::string_view::npos;
+  };
+  const std::size_t shorter = std::min(other.size(), text.size());
+  std::size_t begin = 0, end = 0;  // of what differs: characters before and behind it
+  while (begin < shorter && other[begin] == text[begin]) ++begin;
+  while (begin > 0 && !(ends_word(other, begin) && ends_word(text, begin))) --begin;
+  while (end < shorter - begin && other[other.size() - end - 1] == text[text.size() - end - 1])
+    ++end;
+  while (end > 0 && !ends_word(text, text.size() - end)) --end;
+  if (begin == 0 || 2 * (begin + end) < text.size() || begin + end >= text.size()) return "";
+  std::string_view rest = text.substr(begin, text.size() - begin - end);
+  rest.remove_prefix(std::min(rest.find_first_not_of(" ,;:"), rest.size()));
+  return "… " + std::string(rest) + (end > 0 ? " …" : "");
+}
+
 }  // namespace
+
+std::vector<std::pair<std::string, std::string>> said_once(
+    const std::vector<std::pair<std::string, std::string>>& said) {
+  std::vector<std::pair<std::string, std::string>> once;
+  for (const auto& [name, text] : said) {
+    const auto known = std::ranges::find(once, text, [](const auto& each) { return each.second; });
+    if (known == once.end())
+      once.emplace_back(name, text);
+    else
+      known->first += ", " + name;
+  }
+  for (std::size_t i = once.size(); i-- > 1;)
+    for (std::size_t k = 0; k < i; ++k)
+      if (const std::string rest = difference_text(once[k].second, once[i].second); !rest.empty()) {
+        once[i].second = "as " + once[k].first + ", but \"" + rest + "\"";
+        break;
+      }
+  return once;
+}
 
 std::string counted(int number, const char* thing, const char* plural) {
   return grouped_text(number) + " " + thing + (number == 1 ? "" : plural);

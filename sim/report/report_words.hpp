@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/json_value.hpp"
@@ -42,6 +43,10 @@ std::string verdict_text(const MemoryAccount& memory);
 std::string memory_doubt(const MemoryAccount& memory);
 /// "56 inputs: 1 measured, 10 from datasheets, 24 fitted, 21 assumed"
 std::string inputs_text(const Report& report);
+/// What runs or points say, by name, each once: {"A", "x"} and {"B", "x"} as {"A, B", "x"}. Where most of it was said before, the rest:
+/// {"C", "as A, B, but "… h100 GPUs …""}.
+std::vector<std::pair<std::string, std::string>> said_once(
+    const std::vector<std::pair<std::string, std::string>>& said);
 /// "1 GPU", "512 GPUs"
 std::string counted(int number, const char* thing, const char* plural = "s");
 

@@ -136,5 +136,22 @@ TEST_CASE("an HFU below the MFU says what it does not count") {
   CHECK(said());
 }
 
+TEST_CASE("what runs say is said once, and of what most say the same only what differs") {
+  using Said = std::vector<std::pair<std::string, std::string>>;
+  const std::string wide = "nothing comparable had software x (4 % off)",
+                    narrow = "; runs narrow it";
+  CHECK(detail::said_once({{"A", wide + ", h100 GPUs" + narrow},
+                           {"B", "short"},
+                           {"C", wide + " or b200 GPUs" + narrow},
+                           {"D", wide + ", h100 GPUs" + narrow}}) ==
+        Said{{"A, D", wide + ", h100 GPUs" + narrow},
+             {"B", "short"},
+             {"C", "as A, D, but \"… or b200 …\""}});
+  CHECK(detail::said_once({{"1", "wide by far"}, {"2", "narrow by far"}}) ==
+        Said{{"1", "wide by far"}, {"2", "narrow by far"}});
+  CHECK(detail::said_once({{"1", "one of ten"}, {"2", "one of ten, or so"}}) ==
+        Said{{"1", "one of ten"}, {"2", "as 1, but \"… or so\""}});
+}
+
 }  // namespace
 }  // namespace windtunnel
