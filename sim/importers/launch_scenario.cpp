@@ -211,6 +211,21 @@ const std::vector<std::string>& counts_of_gpus() {
   return keys;
 }
 
+/// True if a launcher takes `text` for a number of nodes, processes or GPUs: "8", "1:4", "gpu", "[0, 1]", "-1".
+bool is_count(std::string_view text) {
+  static const std::vector<std::string_view> words{"", "gpu", "auto", "cpu", "xpu", "cuda", "-1"};
+  return std::ranges::count(words, text) > 0 || text[0] == '[' ||
+         (text[0] >= '0' && text[0] <= '9' && text.find('.') == std::string_view::npos);
+}
+
+/// " (NNODES=x of --args)" where a variable of the call has the value; else empty.
+std::string given_as(const std::string& value, const std::string& arguments) {
+  std::istringstream words(arguments);
+  for (std::string word; words >> word;)
+    if (word.ends_with("=" + value)) return " (" + word + " of --args)";
+  return {};
+}
+
 /// What a message about a guessed vocabulary ends with.
 constexpr const char* vocabulary_hint =
     "; padded-vocab-size in the file, or /model/vocab in the scenario, says it";
@@ -371,7 +386,7 @@ LaunchScenario::LaunchScenario(const ImportRequest& request, const Library& libr
                (settings_.notes.empty() ? "" : "; " + listed(settings_.notes)),
            "give the script that starts it, with its options, or its configuration");
   imported_.notes = settings_.notes;
-  std::vector<std::string> unused;
+  std::vector<std::string> unused, no_counts;
   std::map<std::string, const LaunchSetting*> last;
   for (const LaunchSetting& setting : settings_.settings) last[setting.key] = &setting;
   for (const LaunchSetting& setting : settings_.settings) {
@@ -384,11 +399,19 @@ LaunchScenario::LaunchScenario(const ImportRequest& request, const Library& libr
     else if (std::ranges::count(counts_of_gpus(), setting.key) > 0 && is_unknown(setting.value))
       leave_out(setting, setting.key,
                 setting.written + " " + setting.value + " cannot be evaluated");
+    else if (request.options.gpus == 0 && !is_count(setting.value) && !is_unknown(setting.value) &&
+             (std::ranges::count(counts_of_gpus(), setting.key) > 0 ||
+              setting.key == "launcher-nodes" || setting.key == "launcher-ntasks"))
+      no_counts.push_back("line " + std::to_string(setting.line) + ": " + setting.written + " " +
+                          setting.value + " is no whole number" +
+                          given_as(setting.value, request.options.arguments));
     else if (!is_harmless(setting))
       unused.push_back(setting.written + (setting.value.empty() ? "" : " " + setting.value));
   }
   if (!unused.empty()) note("not used, as no key of a scenario says it: " + listed(unused));
   refuse_unread(unread_);
+  if (!no_counts.empty())
+    refuse(", " + joined(no_counts, "; "), "write a number, or give --gpus N");
   for (const LaunchTest& test : settings_.tests) judge(test, *known.find("keys"));
   std::erase_if(settings_.settings, [&](LaunchSetting& each) {
     if (!is_unknown(each.value)) return false;

@@ -475,6 +475,27 @@ TEST_CASE("a number of nodes that a command decides is named with its line, unle
                  "run.sh, line 2: nproc_per_node $(nproc) cannot be read"));
 }
 
+TEST_CASE("a number of nodes or GPUs that is no number is refused with its variable and value") {
+  const auto problem = [](const std::string& launcher, const std::string& arguments = {},
+                          int gpus = 0) {
+    ImportRun run = launch("megatron");
+    run.request.options.gpus = gpus;
+    run.request.options.model = "llama2-7b";
+    run.request.options.arguments = arguments;
+    return run.with("run.sh", "NNODES=${NNODES:-4}\n" + launcher + " t.py --bf16\n").problem();
+  };
+  const std::string nodes = "torchrun --nproc_per_node 8 --nnodes $NNODES";
+  CHECK(problem(nodes) == "");
+  CHECK(contains(problem(nodes, "NNODES=x"),
+                 "run.sh, line 2: nnodes x is no whole number (NNODES=x of --args)"));
+  CHECK(contains(problem(nodes, "NNODES=2.5"), "nnodes 2.5 is no whole number"));
+  CHECK(problem(nodes, "NNODES=x", 32) == "");
+  CHECK(contains(problem("torchrun --nproc_per_node ${G} --nnodes 2", "G=many"),
+                 "nproc_per_node many is no whole number (G=many of --args)"));
+  CHECK(problem("torchrun --nproc_per_node gpu --nnodes 1:2") == "");
+  CHECK(contains(problem("srun --nodes=x torchrun --nproc_per_node 8"), "x is no whole number"));
+}
+
 TEST_CASE("GPUs that are no multiple of the degrees come with the guess that they follow from") {
   CHECK(contains(launch("megatron")
                      .with("run.sh",
