@@ -409,6 +409,8 @@ bool can_double(BytesPerSecond rate) { return side_of(rate * 2) == RangeSide::in
 
 /// With more kinds of node than this, only the most frequent and the fastest are tried as the kind of all nodes.
 constexpr std::size_t most_kinds_each = 16;
+/// Groups of slow links, and faults of NICs, that are asked about.
+constexpr int most_slow_groups = 4;
 /// In deeper pipelines only the first, the slowest and the last stage are tried one by one.
 constexpr int most_stages_each = 16;
 
@@ -583,6 +585,12 @@ class Questions {
     }
     if (!platform.faults.empty())
       add(WhatIfKind::link, "no faults of NICs", {{"/platform/faults", "null"}});
+    for (std::size_t i = 0; i < platform.faults.size() && i < most_slow_groups; ++i)
+      if (const NicFault& fault = platform.faults[i]; platform.faults.size() > 1)
+        add(WhatIfKind::link,
+            "no fault of NIC " + std::to_string(fault.nic) + " of node " +
+                std::to_string(fault.node.index()),
+            {{"/platform/faults/" + std::to_string(i) + "/share", "1"}});
     if (!platform.neighbours.empty())
       add(WhatIfKind::link, "no neighbours", {{"/neighbours", "null"}});
     if (platform.link_overrides.empty()) return;
@@ -593,6 +601,43 @@ class Questions {
     add(WhatIfKind::link, "twice the rate of links with rates of their own", doubled);
     add(WhatIfKind::link, "no links with rates of their own",
         {{"/platform/link_overrides", "null"}});
+    add_slow_links();
+  }
+
+  /// Links with a rate of their own that NICs would allow more, at NIC rate: all of the node that has most of them, then of the next one.
+  void add_slow_links() {
+    const std::vector<LinkOverride>& links = scenario_.platform.link_overrides;
+    const auto nic_rate = [&](const LinkOverride& link) {
+      const NodeType &from = scenario_.nodes[link.from.index()],
+                     &to = scenario_.nodes[link.to.index()];
+      return std::min(from.effective_nic_rate() * from.nics, to.effective_nic_rate() * to.nics);
+    };
+    std::vector<std::size_t> slow;
+    for (std::size_t i = 0; i < links.size(); ++i)
+      if (std::max(links[i].from.index(), links[i].to.index()) < scenario_.nodes.size() &&
+          links[i].bandwidth < slower * nic_rate(links[i]))
+        slow.push_back(i);
+    for (int groups = 0; groups < most_slow_groups && !slow.empty(); ++groups) {
+      std::map<NodeId, int> count;
+      for (const std::size_t i : slow)
+        for (const NodeId node : {links[i].from, links[i].to}) ++count[node];
+      const NodeId node =
+          std::ranges::max_element(count, {}, [](auto& each) { return each.second; })->first;
+      const std::string number = std::to_string(node.index());
+      std::string name = "slow links of node " + number;
+      Overrides at_nic_rate;
+      std::erase_if(slow, [&](std::size_t i) {
+        const LinkOverride& link = links[i];
+        if (link.from != node && link.to != node) return false;
+        at_nic_rate.emplace_back("/platform/link_overrides/" + std::to_string(i) + "/bandwidth",
+                                 exact_amount(nic_rate(link)));
+        if (count[node] == 1)
+          name = "link from node " + std::to_string(link.from.index()) + " to " +
+                 std::to_string(link.to.index());
+        return true;
+      });
+      add(WhatIfKind::link, name + " at NIC rate", std::move(at_nic_rate));
+    }
   }
 
   // Stragglers, nodes all of one kind, a stage's nodes faster, a layer on another stage.

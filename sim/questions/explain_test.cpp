@@ -420,6 +420,42 @@ TEST_CASE("every class of links is asked about") {
     CHECK_MESSAGE(asked.count(what) == 1, what);
 }
 
+/// What is asked about links and NICs of four nodes whose platform has this set.
+std::set<std::string> asked_with(const Overrides& overrides) {
+  ReadOptions options;
+  options.overrides = overrides;
+  std::set<std::string> asked;
+  for (const WhatIf& change : what_ifs(read_explained(scenario_text(R"("a100-80gb-4hdr")", R"(
+    "training": {"global_batch": 16, "micro_batch": 1},
+    "parallel": {"tensor": 8, "pipeline": 2, "data": 2})"),
+                                                      options),
+                                       library()))
+    if (change.kind == WhatIfKind::link || change.kind == WhatIfKind::nic)
+      asked.insert(change.what.substr(0, change.what.find(" (")));
+  return asked;
+}
+
+TEST_CASE("links, NICs and faults that are slower than their peers are asked about by name") {
+  const auto links =
+      asked_with({{"/platform/link_overrides",
+                   R"([{"from": 0, "to": 2, "bandwidth": "5 GB/s", "source": "assumed: a test"},
+          {"from": 3, "to": 1, "bandwidth": "6 GB/s", "source": "assumed: a test"},
+          {"from": 1, "to": 3, "bandwidth": "6 GB/s", "source": "assumed: a test"},
+          {"from": 2, "to": 3, "bandwidth": "900 GB/s", "source": "assumed: a test"}])"}});
+  CHECK(links.contains("link from node 0 to 2 at NIC rate"));
+  CHECK(links.contains("slow links of node 1 at NIC rate"));
+  const auto node =
+      asked_with({{"/platform/link_overrides",
+                   R"([{"from": 0, "to": 2, "bandwidth": "5 GB/s", "source": "assumed: a test"},
+          {"from": 2, "to": 3, "bandwidth": "5 GB/s", "source": "assumed: a test"}])"}});
+  CHECK(node.contains("slow links of node 2 at NIC rate"));
+  const auto faults =
+      asked_with({{"/platform/faults",
+                   R"([{"node": 1, "nic": 2, "share": 0.5}, {"node": 3, "nic": 0, "share": 0}])"}});
+  CHECK(faults.contains("no fault of NIC 2 of node 1"));
+  CHECK(faults.contains("no fault of NIC 0 of node 3"));
+}
+
 TEST_CASE("every stage with nodes of its own is asked about, and every codec that is legal") {
   const std::string text = scenario_text(R"("a100-80gb-4hdr")", R"(
     "training": {"global_batch": 16, "micro_batch": 1},
