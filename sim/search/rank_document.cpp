@@ -139,6 +139,7 @@ JsonValue rank_data(const Scenario& base, const RankResult& result) {
     else if (!tried.values.empty())
       fixed.set(tried.key->name(), value(tried.values.front()));
   }
+  if (result.space.balances_layers) fixed.set("stage_layers", json_of("balanced"));
   const JsonValue training = training_value({base.plan.training, {}});
   if (const JsonValue* layers = training.find("recompute_layers"))
     fixed.set("recompute_layers", *layers);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/json_value.hpp"
+#include "core/testing.hpp"
 #include "report/number_text.hpp"
 #include "report/report_words.hpp"
 #include "search/rank_command.hpp"
@@ -514,6 +515,22 @@ TEST_CASE("what is held fixed names the layers that are recomputed") {
   CHECK(canonical_text(*find_at(found.data, "/fixed/recompute_layers")) == R"({"first":3})");
   CHECK(rank_text(scenario, rank_plans(scenario, top(3)))
             .find("recompute_layers first 3 of each chunk") != std::string::npos);
+}
+
+TEST_CASE("what is held fixed names layers that are balanced, in text and JSON") {
+  const auto ranked = [](const char* layers) {
+    const Scenario scenario = scenario_from(
+        R"({"model": "gpt-1.7b", "platform": "a100-80gb-4hdr", "nodes": 2,
+            "training": {"global_batch": 64, "micro_batch": 2, "recompute": "full"},
+            "parallel": {"tensor": 8, "pipeline": 2)" +
+        std::string(layers) +
+        R"(}, "search": {"tensor": [8], "pipeline": [2], "micro_batch": [2]}})");
+    return rank_document(scenario, rank_plans(scenario, top(1)));
+  };
+  const document::Document balanced = ranked(R"(, "stage_layers": "balanced")");
+  CHECK(contains(text_of(balanced), "stage_layers \"balanced\""));
+  CHECK(find_at(balanced.data, "/fixed/stage_layers")->string() == "balanced");
+  CHECK(find_at(ranked("").data, "/fixed/stage_layers") == nullptr);
 }
 
 TEST_CASE("what is held fixed names the compression") {

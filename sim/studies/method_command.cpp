@@ -38,6 +38,7 @@ struct MethodChoice {
       0;  ///< of them by the method itself: what it thinks does not fit, or does not know
   std::vector<MethodPick> picks;  ///< in the method's order, simulated
   std::vector<RankedPlan> best;   ///< the best plan by simulation, if any fits
+  std::string note;               ///< what the comparison leaves out; empty: nothing
 };
 
 struct Preferred {
@@ -124,6 +125,7 @@ JsonValue method_value(const MethodChoice& choice) {
                                {"method", name_of(choice.method)},
                                {"considered", choice.considered},
                                {"left_out", choice.left_out},
+                               {"note", only_if(!choice.note.empty(), choice.note)},
                                {"plans", array_of(choice.picks, pick_value)}});
   if (is_any) value.set("mean_error", JsonValue(mean_error(choice)));
   if (choice.best.empty()) return value;
@@ -149,6 +151,9 @@ MethodChoice choose_by(Baseline method, const Scenario& scenario, const RankOpti
     choice.picks.push_back({list[i].choice, list[i].preference.estimate,
                             simulated[i].iteration_time, simulated[i].memory.max_total,
                             list[i].fits});
+  if (space.balances_layers)
+    choice.note = "Plans of " + std::string(name_of(method)) +
+                  " divide the layers evenly here; the stages of our best plan are balanced.";
   RankOptions best = options;
   best.top = 1;
   choice.best = rank_plans(base, best).plans;
@@ -180,7 +185,9 @@ document::Document method_document(const Scenario& base, const MethodChoice& cho
           {{"picks",
             "Picks",
             "",
-            {std::move(table), Words(), conclusion(choice, data) + error_words(choice, data)}}},
+            {std::move(table), Words(),
+             conclusion(choice, data) + error_words(choice, data) +
+                 (choice.note.empty() ? "" : " " + choice.note)}}},
           "windtunnel rank --method " + name + " --json"};
 }
 

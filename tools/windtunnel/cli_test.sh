@@ -336,6 +336,7 @@ for method in amp varuna pipette megatron; do
   exits 0 rank $good --method $method; prints "What $method would pick"
 done
 exits 0 rank $good --method amp --json; parses; prints '"cost_of_pick"'
+exits 0 rank $good --method amp --json --set /parallel/stage_layers=balanced; prints "amp divide the layers evenly here"
 exits 2 rank $good --method best; says "best"; silent stdout
 exits 0 rank $good --emit megatron; prints "--tensor-model-parallel-size"; says "--host-map FILE"
 WINDTUNNEL_DATA=$here/../.. exits 0 rank rank-gpt-530b-2240xa100 --emit megatron; says "memory at risk"
