@@ -118,6 +118,8 @@ struct RankResult {
   std::optional<RejectedPlan> nearest;  ///< when nothing fits: what misses by the least
   std::optional<AvoidedNodes> avoided = {};
   std::string interval_warning = {};  ///< of the best plan's interval; empty: nothing to say
+  /// The best plan that surely fits, where no plan of the table does and one exists.
+  std::optional<RankedPlan> surest_below = {};
 };
 
 /// Ranks the plans of the space around `base`: lays each out, rejects by shape and memory, orders the rest by lower bound of the objective, and

@@ -326,9 +326,12 @@ RankOptions rank_options(const RankRequest& request, ProgressLine& line) {
 RankAnswer run_rank(const Scenario& base, const RankRequest& request, std::ostream& messages) {
   std::optional<PlanChoice> question;
   if (!request.why.empty()) question = read_plan_text(request.why, base, search_space(base));
-  const auto search = [&](const Scenario& around) {
+  const auto search = [&](const Scenario& around,
+                          MemoryVerdict gravest = MemoryVerdict::lower_bound) {
     ProgressLine line(messages, request.progress);
-    RankResult found = rank_plans(around, rank_options(request, line));
+    RankOptions options = rank_options(request, line);
+    options.gravest = gravest;
+    RankResult found = rank_plans(around, options);
     place_ranked_plans(around, found);
     return found;
   };
@@ -338,6 +341,17 @@ RankAnswer run_rank(const Scenario& base, const RankRequest& request, std::ostre
     const PlanExplanation explanation = explain_plan(base, *question, result);
     return {why_document(base, explanation), !explanation.is_rejected()};
   }
+  const auto is_sure = [](const RankedPlan& plan) {
+    return plan.memory_verdict == MemoryVerdict::fits;
+  };
+  if (request.emit == LaunchFormat::none && !result.plans.empty() &&
+      std::ranges::none_of(result.plans, is_sure))
+    if (const auto sure = search(base, MemoryVerdict::fits).plans; !sure.empty()) {
+      RankResult pair = result;
+      pair.plans = {result.plans.front(), sure.front()};
+      judge_plans(base, request.evidence, pair);
+      result.surest_below = pair.plans.back();
+    }
   result.avoided = request.avoided;
   if (result.avoided && request.emit == LaunchFormat::none)
     if (const auto all = search(*request.with_nothing_avoided).plans; !all.empty())

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/problem.hpp"
+#include "report/number_text.hpp"
 #include "search/testing.hpp"
 
 namespace windtunnel {
@@ -105,6 +106,33 @@ TEST_CASE("names that are not known, and too few GPUs, are told") {
   CHECK(says(refusal(with_slow_node({{"/parallel/placement", R"(["1:1", "1:0", "0:1", "0:0"])"}}),
                      {"node1"}),
              "placement lists the GPU of each rank"));
+}
+
+TEST_CASE("where no plan of the table surely fits, the best that does is searched and named") {
+  const auto scenario = [](Overrides changes) {
+    return scenario_from(R"({"model": "gpt-1.7b", "platform": "selene-a100", "nodes": 2,
+        "training": {"global_batch": 64, "micro_batch": 2},
+        "parallel": {"tensor": 8, "pipeline": 2},
+        "search": {"tensor": [8], "pipeline": [2], "micro_batch": [2],
+                   "recompute": ["none", "full"], "memory_margin": "0 %"}})",
+                         changes);
+  };
+  const Bytes needed = rank_plans(scenario({}), {.top = 1}).plans.front().memory_max;
+  const std::string usable = fixed_text((needed + 100_MiB) / 1_MiB, 0) + " MiB";
+  const Scenario tight =
+      scenario({{"/platform/node_types/0/device/memory/usable", '"' + usable + '"'}});
+  RankRequest request;
+  request.top = request.plan = 1;
+  request.jobs = 1;
+  std::ostringstream messages;
+  const JsonValue data = run_rank(tight, request, messages).document.data;
+  CHECK(find_at(data, "/plans/0/memory_verdict")->string() == "at_risk");
+  CHECK(find_at(data, "/plans/1") == nullptr);
+  CHECK(find_at(data, "/best_sure_plan/rank") == nullptr);
+  CHECK(find_at(data, "/best_sure_plan/training/recompute")->string() == "full");
+  const double best = number_of(find_at(data, "/plans/0/iteration_time_s")).value(),
+               sure = number_of(find_at(data, "/best_sure_plan/iteration_time_s")).value();
+  CHECK(number_of(find_at(data, "/best_sure_plan/behind_best")) == sure / best - 1);
 }
 
 Scenario base() {

@@ -85,9 +85,10 @@ JsonValue placement_value(const Scenario& base, const Parallel& parallel) {
   });
 }
 
+/// The plan, with its number in the table, if it has one.
 JsonValue plan_value(const Scenario& base, const RankedPlan& plan, std::size_t rank) {
   return object_of(
-      {{"rank", rank},
+      {{"rank", only_if(rank > 0, rank)},
        {"plan", detail::plan_text(plan.choice.training, plan.choice.parallel)},
        {"parallel", parallel_value(plan.choice)},
        {"training", training_value(plan.choice)},
@@ -130,6 +131,33 @@ std::optional<JsonValue> avoided_value(const RankResult& result) {
                     {"iteration_time_with_nothing_avoided_s", result.avoided->best_of_all}});
 }
 
+bool is_sure(const RankedPlan& plan) { return plan.memory_verdict == MemoryVerdict::fits; }
+
+/// The best plan that surely fits, and its number in the table, if it has one; null: none surely fits.
+std::pair<const RankedPlan*, std::size_t> surest(const RankResult& result) {
+  const auto found = std::ranges::find_if(result.plans, is_sure);
+  if (found != result.plans.end())
+    return {&*found, static_cast<std::size_t>(found - result.plans.begin()) + 1};
+  return {result.surest_below ? &*result.surest_below : nullptr, 0};
+}
+
+/// By how much the plan is slower than the best, or takes more energy where plans are ranked by that.
+double share_behind(const RankedPlan& plan, const RankResult& result) {
+  const RankedPlan& best = result.plans.front();
+  return result.objective == Objective::energy_per_token ? plan.penalty / best.penalty - 1
+                                                         : plan.time / best.time - 1;
+}
+
+/// Where the first plan is not sure to fit: the best that is, or null.
+std::optional<JsonValue> surest_value(const Scenario& base, const RankResult& result) {
+  if (result.plans.empty() || is_sure(result.plans.front())) return std::nullopt;
+  const auto [plan, rank] = surest(result);
+  if (plan == nullptr) return JsonValue();
+  JsonValue value = plan_value(base, *plan, rank);
+  value.set("behind_best", json_of(share_behind(*plan, result)));
+  return value;
+}
+
 JsonValue rank_data(const Scenario& base, const RankResult& result) {
   JsonValue searched = empty_object(), fixed = empty_object();
   for (const auto& tried : tried_keys(base, result.space)) {
@@ -165,6 +193,7 @@ JsonValue rank_data(const Scenario& base, const RankResult& result) {
                     {"avoided", avoided_value(result)},
                     {"warnings", only_if(!result.interval_warning.empty(),
                                          array_of(std::array{result.interval_warning}))},
+                    {"best_sure_plan", surest_value(base, result)},
                     {"plans", JsonValue(std::move(plans))}});
 }
 
@@ -429,14 +458,25 @@ std::string intervals_text(const RankResult& result) {
          " above it";
 }
 
-constexpr const char* leaves_out = "; --set /search/surely_fits=true leaves such plans out";
-
-/// "The fastest plan that is known to fit is 3".
-std::string fastest_that_fits(const RankResult& result) {
-  const std::vector<std::size_t> fitting = plans_where(
-      result, [](const RankedPlan& plan) { return plan.memory_verdict == MemoryVerdict::fits; });
-  return fitting.empty() ? "No plan of the table is known to fit"
-                         : "The fastest plan that is known to fit is " + label_of(fitting.front());
+/// "best: plan 1, tensor 4 × pipeline 8 × data 2, 64.77 s per iteration, at risk of not fitting; …", and the best plan that surely fits.
+Words best_words(const RankResult& result, const JsonValue& data) {
+  const auto short_name = [](const RankedPlan& plan, std::size_t number) {
+    return (number > 0 ? "plan " + std::to_string(number) + ", " : "") +
+           detail::plan_items(plan.choice.training, plan.choice.parallel).front();
+  };
+  const RankedPlan& best = result.plans.front();
+  const Words words = "best: " + short_name(best, 1) + ", " +
+                      figure(data, "/plans/0/iteration_time_s", text_of_time) + " per iteration";
+  if (is_sure(best)) return words;
+  const Words unsure =
+      words + (best.memory_verdict == MemoryVerdict::at_risk ? ", at risk of not fitting"
+                                                             : ", not known to fit");
+  const auto [plan, number] = surest(result);
+  if (plan == nullptr) return unsure + "; no plan surely fits";
+  return unsure + "; best that surely fits: " + short_name(*plan, number) + ", " +
+         figure(data, "/best_sure_plan/behind_best", percent_text) +
+         (result.objective == Objective::energy_per_token ? " more energy" : " slower") +
+         " (--set /search/surely_fits=true ranks only such plans)";
 }
 
 /// Plans that fit by less than predictions of memory miss by.
@@ -445,12 +485,10 @@ std::optional<Verdict> at_risk(const RankResult& result) {
         return plan.memory_verdict == MemoryVerdict::at_risk;
       }).empty())
     return std::nullopt;
-  const bool is_first = result.plans.front().memory_verdict == MemoryVerdict::at_risk;
-  return Verdict{"~", std::string("memory at risk: ") + detail::at_risk_meaning +
-                          (is_first ? ". " + fastest_that_fits(result) + leaves_out : "")};
+  return Verdict{"~", std::string("memory at risk: ") + detail::at_risk_meaning};
 }
 
-/// Plans of which it is not known whether they fit, and the fastest of those that do.
+/// Plans of which it is not known whether they fit.
 std::optional<Verdict> unknown_fit(const RankResult& result) {
   const auto is_unknown = [](const RankedPlan& plan) {
     return plan.memory_verdict == MemoryVerdict::lower_bound;
@@ -461,10 +499,7 @@ std::optional<Verdict> unknown_fit(const RankResult& result) {
       "≥",
       "not known to fit: " + (unknown.size() == 1 ? std::string("plan ") : std::string("plans ")) +
           labels_of(unknown) + (unknown.size() == 1 ? ". It takes" : ". They take") +
-          " at least this memory: " + detail::lower_bound_reason +
-          (result.plans.front().memory_verdict == MemoryVerdict::at_risk
-               ? ""
-               : ". " + fastest_that_fits(result) + leaves_out)};
+          " at least this memory: " + detail::lower_bound_reason};
 }
 
 /// "leaf1 avoided, 16 nodes: the best plan takes 5.1 s, 12.1 % less than the 5.8 s with nothing avoided"
@@ -736,11 +771,14 @@ Scenario with_plan(Scenario scenario, const SearchSpace& space, const PlanChoice
 
 document::Document rank_document(const Scenario& base, const RankResult& result) {
   const JsonValue data = rank_data(base, result);
+  std::vector<Words> opening{"", base.model.name + " on " + grouped_text(result.space.gpus) +
+                                     " GPUs of " + base.platform.name + " with " +
+                                     base.software.name};
+  if (!result.plans.empty()) opening.push_back(best_words(result, data));
   return {data,
           "rank",
           base.name,
-          {"", base.model.name + " on " + grouped_text(result.space.gpus) + " GPUs of " +
-                   base.platform.name + " with " + base.software.name},
+          opening,
           result.plans.empty() ? "" : "per iteration",
           {},
           {plans_section(base, result, data),

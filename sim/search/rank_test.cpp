@@ -439,7 +439,7 @@ TEST_CASE("the page shows the numbers of its JSON: of every plan, and of the bes
       const std::string pointer = "/plans/" + std::to_string(i) + "/" + key;
       CHECK_MESSAGE(numbers.contains(pointer), pointer);
     }
-  CHECK(numbers.count("/plans/0/iteration_time_s") == 2);
+  CHECK(numbers.count("/plans/0/iteration_time_s") == 3);
   for (const char* part : {"<circle", "<h2>Plans</h2>", "<h2>Search</h2>", "searched: ",
                            "<p class=\"verdict good\"><b>✓</b> by the model, the table is proven"})
     CHECK_MESSAGE(page.find(part) != std::string::npos, part);
@@ -467,19 +467,26 @@ TEST_CASE("plans that are not known to fit are marked, named, and not called the
   const std::string text = text_of(document), page = page_of(document);
   CHECK(text.find("≥ 1.00 GiB") != std::string::npos);
   CHECK(text.find("≥ not known to fit: plans 1, 2 and 4.") != std::string::npos);
-  CHECK(text.find("known to fit is 3; --set") != std::string::npos);
+  CHECK(contains(text, " per iteration, not known to fit; best that surely fits: plan 3, tensor "));
+  CHECK(contains(text, " slower (--set /search/surely_fits=true ranks only such plans)"));
+  CHECK(number_of(find_at(document.data, "/best_sure_plan/rank")) == 3);
   CHECK(text.find("takes the least memory") == std::string::npos);
   CHECK(page.find("≥ <span data-at=\"/plans/0/memory_max_bytes\">1.00 GiB</span>") !=
         std::string::npos);
   CHECK(page.find("not known to fit") != std::string::npos);
   // At risk is not known to fit either.
   result.plans[0].memory_verdict = result.plans[1].memory_verdict = MemoryVerdict::at_risk;
-  const std::string risky = page_of(rank_document(scenario, result));
-  CHECK(risky.find("as is left. The fastest plan that is known to fit is 3; --set") !=
-        std::string::npos);
+  CHECK(contains(page_of(rank_document(scenario, result)),
+                 "at risk of not fitting; best that surely fits: plan 3, tensor "));
+  result.surest_below = result.plans[2];
   result.plans[2].memory_verdict = MemoryVerdict::at_risk;
-  CHECK(page_of(rank_document(scenario, result))
-            .find("No plan of the table is known to fit; --set") != std::string::npos);
+  const document::Document below = rank_document(scenario, result);
+  CHECK(contains(text_of(below), "; best that surely fits: tensor "));
+  CHECK(find_at(below.data, "/best_sure_plan/rank") == nullptr);
+  result.surest_below.reset();
+  const document::Document none = rank_document(scenario, result);
+  CHECK(contains(text_of(none), " per iteration, at risk of not fitting; no plan surely fits\n"));
+  CHECK(find_at(none.data, "/best_sure_plan")->is_null());
   // Of figures that are none of them bounds, one alone may be the least.
   result.plans[3].memory_verdict = MemoryVerdict::fits;
   CHECK(text_of(rank_document(scenario, result)).find("takes the least memory") ==
