@@ -41,6 +41,26 @@ const char* code_of(Tone tone) {
   return "0";
 }
 
+/// Takes the text to its first blank off its beginning.
+std::string_view next_word(std::string_view& text) {
+  const std::size_t end = std::min(text.find_first_of(" \n"), text.size());
+  const std::string_view word = text.substr(0, end);
+  text.remove_prefix(std::min(end + 1, text.size()));
+  return word;
+}
+
+/// True if a line may not break between these words: "200 Gbps", "8 x b200", "16 %".
+bool belongs_to(std::string_view word, std::string_view next) {
+  constexpr std::size_t longest_unit = 5;
+  const auto is_times = [](std::string_view text) { return text == "x" || text == "×"; };
+  if (is_times(word)) return true;
+  if (word.empty() || std::isdigit(static_cast<unsigned char>(word.back())) == 0) return false;
+  const std::string_view unit = next.substr(0, next.find_last_not_of(".,;:)") + 1);
+  const bool is_upper = !unit.empty() && std::isupper(static_cast<unsigned char>(unit[0])) != 0;
+  return is_times(unit) || unit == "%" || unit == "s" || unit == "ms" || unit == "us" ||
+         unit == "h" || unit == "min" || (is_upper && unit.size() <= longest_unit);
+}
+
 }  // namespace
 
 int text_width() { return width_of_text; }
@@ -55,10 +75,14 @@ void set_text_width(int terminal) {
 std::vector<std::string> wrapped(std::string_view text, int width) {
   std::vector<std::string> lines(1);
   while (!text.empty()) {
-    const std::size_t end = std::min(text.find_first_of(" \n"), text.size());
-    const std::string_view word = text.substr(0, end);
-    text.remove_prefix(std::min(end + 1, text.size()));
-    if (word.empty()) continue;
+    std::string_view last = next_word(text);
+    if (last.empty()) continue;
+    std::string word(last);
+    for (std::string_view rest = text, next = next_word(rest);
+         !next.empty() && belongs_to(last, next); next = next_word(rest)) {
+      (word += ' ') += last = next;
+      text = rest;
+    }
     std::string& line = lines.back();
     if (line.empty())
       line = word;
@@ -229,39 +253,6 @@ std::string broken(TextLine line, int width) {
   return result + line.text();
 }
 
-constexpr std::string_view no_break = "\u00a0";
-
-/// True if a line may not break between these words: "200 Gbps", "8 x b200", "16 %".
-bool belongs_to(std::string_view word, std::string_view next) {
-  constexpr std::size_t longest_unit = 5;
-  const auto is_times = [](std::string_view text) { return text == "x" || text == "×"; };
-  if (is_times(word)) return true;
-  if (word.empty() || std::isdigit(static_cast<unsigned char>(word.back())) == 0) return false;
-  const std::string_view unit = next.substr(0, next.find_last_not_of(".,;:)") + 1);
-  const bool is_upper = !unit.empty() && std::isupper(static_cast<unsigned char>(unit[0])) != 0;
-  return is_times(unit) || unit == "%" || unit == "s" || unit == "ms" || unit == "us" ||
-         unit == "h" || unit == "min" || (is_upper && unit.size() <= longest_unit);
-}
-
-/// The cell with no-break spaces between numbers and their units.
-std::string unbroken(const std::string& cell) {
-  std::string text, last;
-  for (const std::string& word : detail::wrapped(cell, 1)) {
-    if (!text.empty()) text += belongs_to(last, word) ? no_break : std::string_view(" ");
-    text += last = word;
-  }
-  return text;
-}
-
-/// The cell in lines of at most `width`, where its words allow it.
-std::vector<std::string> lines_of_cell(const std::string& cell, int width) {
-  std::vector<std::string> lines = detail::wrapped(unbroken(cell), width);
-  for (std::string& line : lines)
-    for (std::size_t at = 0; (at = line.find(no_break, at)) != std::string::npos;)
-      line.replace(at, no_break.size(), " ");
-  return lines;
-}
-
 /// A table while room is made for it. Columns that are left out stay in `columns`, with no width.
 class TableFitter {
  public:
@@ -336,7 +327,7 @@ class TableFitter {
         const bool breaks = breaks_headings_ && std::addressof(row) == rows_.data();
         for (const std::string& line : breaks ? detail::wrapped(row[i], 1) : std::vector{row[i]})
           widths_[i] = std::max(widths_[i], utf8_count(line));
-        for (const std::string& word : detail::wrapped(unbroken(row[i]), 1))
+        for (const std::string& word : detail::wrapped(row[i], 1))
           least[i] = std::max(
               {least[i], breaks_all_ ? 1 : least_text, std::min(utf8_count(word), longest_word)});
       }
@@ -397,7 +388,7 @@ class TableFitter {
   std::vector<std::string> lines_in(const TextRow& row, std::size_t column) const {
     const std::string& cell = row[column];
     if ((is_text(column) || breaks_all_) && utf8_count(cell) > widths_[column])
-      return lines_of_cell(cell, widths_[column]);
+      return detail::wrapped(cell, widths_[column]);
     return breaks_headings_ && &row == &rows_.front() ? detail::wrapped(cell, 1)
                                                       : std::vector{cell};
   }
@@ -425,7 +416,8 @@ class TableFitter {
       text += (part == 0 ? "" : "\n") + line;
     }
     if (below_ < row.size() && !row[below_].empty())
-      for (const std::string& line : lines_of_cell(row[below_], room_ - utf8_count(detail::indent)))
+      for (const std::string& line :
+           detail::wrapped(row[below_], room_ - utf8_count(detail::indent)))
         text += "\n" + std::string(detail::indent) + line;
     return text;
   }

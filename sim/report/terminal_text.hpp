@@ -31,7 +31,7 @@ class Painter {
   Colour colour_;
 };
 
-/// Breaks `text` at blanks into lines of at most `width` characters. A longer word has its own line.
+/// Breaks `text` at blanks into lines of at most `width` characters, but not between a number and its unit. A longer word has its own line.
 std::vector<std::string> wrapped(std::string_view text, int width);
 /// `text` broken at its line ends: one line where there are none.
 std::vector<std::string> lines_of(std::string_view text);

@@ -135,6 +135,13 @@ TEST_CASE("where nothing else makes room cells are broken, but no number from it
         "               2,396,389      2.5 GiB\n");
 }
 
+TEST_CASE("a sentence is not broken between a number and its unit") {
+  using Lines = std::vector<std::string>;
+  CHECK(detail::wrapped("it takes 22.1 % of 8 x b200, or 4 x", 10) ==
+        Lines{"it takes", "22.1 % of", "8 x b200,", "or 4 x"});
+  CHECK(detail::wrapped("an x", 3) == Lines{"an", "x"});
+}
+
 TEST_CASE("a line that is broken has no blanks at its end") {
   CHECK(fitted_text("one two three    four\n", 15) == "one two three\n  four\n");
   CHECK(fitted_text("one two     \n", 9) == "one two\n");
