@@ -50,8 +50,8 @@ void check_faster_links(const Scenario& scenario, const Plan& plan) {
     CAPTURE(static_cast<int>(detail));
     const double most = time_alone(scenario, plan, detail) * (1 + 1e-9);
     CHECK(time_alone(in_nodes, plan, detail) <= most);
-    // TODO(links): NCCL picks an algorithm by its own estimate. Over NVLink domains ten times the network's rate makes it pick one that takes
-    // 0.06 % longer when no flow shares a link; it is shorter on the native engine.
+    // Not over NVLink domains: NCCL picks an algorithm by its own estimate, which at ten times the network's rate is one that takes up to
+    // 0.06 % longer where no flow shares a link.
     if (scenario.platform.domain_nodes == 1) CHECK(time_alone(between_nodes, plan, detail) <= most);
   }
 }
