@@ -1,6 +1,5 @@
 """Keys of the schema that no drawn scenario has, and why. A key that is neither drawn nor listed here fails the test of the generator."""
 LABEL = "says something to the reader, not to the program"
-BY_NAME = "of models, devices and precisions by name, in shipped files, which are drawn whole; tests of software profiles have it"
 LEFT_OUT = {
     "$schema": LABEL,
     "description": LABEL,
@@ -11,11 +10,8 @@ LEFT_OUT = {
     "/platform/extends": "files that are put together; a test of the reader has it",
     "/platform/node_types/N/extends": "files that are put together; a test of the reader has it",
     "/platform/node_types/N/device/extends": "files that are put together; a test of the reader has it",
-    **{f"/software/experts/elsewhere{key}": BY_NAME
-       for key in ("", *(f"/N/{name}" for name in ("models", "models/N/name", "models/N/layers", "models/N/hidden", "models/N/experts", "devices",
-                                                   "precisions", "dispatch", "exchange_multiprocessors", "kernels", "stacked_weights", "loop_launch",
-                                                   "overlap_exchanges", "exchange_slowdown", "pads_tokens", "adds_biases",
-                                                   "activation", "room")))},
+    **{f"/software/experts/elsewhere/N/{key}": "of devices and precisions by name, in shipped files, which are drawn whole; tests of software profiles have it"
+       for key in ("devices", "precisions")},
     "/software/extends": "files that are put together; a test of the reader has it",
     **{f"/software/supports/{key}": "what rank tries, not what is simulated; tests of search have it"
        for key in ("data", "micro_batch", "precision", "expert_tensor")},
