@@ -192,14 +192,20 @@ UnmeasuredTraits unmeasured_traits_of_stack(const Neighbourhood& near, const Uns
              std::to_string(apart) + (apart == 1 ? " value: " : " values: ") +
              joined(nearest.extrapolation.of(EvidenceAxis::stack));
   const std::string name = "software " + software;
-  const std::string off = sets.empty() ? ""
-                                       : (sets.size() > 1 ? percent_text(least) + " to " : "") +
-                                             percent_text(most) + " off";
+  std::string off;  // of each of two sets, or of the best and the worst
+  if (sets.size() > 2)
+    off = percent_text(least) + " to " + percent_text(most) + " off on average in " +
+          std::to_string(sets.size()) + " sets";
+  else
+    for (const auto& [set, residuals] : sets)
+      off += (off.empty() ? "" : " and ") + percent_text(mean_error(residuals)) +
+             (off.empty() ? " off on average in " : " in ") + set;
   const bool is_changed = nearest.regime->software == software;
   return {
-      {is_changed ? with_values(name, nearest.extrapolation.of(EvidenceAxis::stack))
-                  : name + (sets.empty() ? " (none of its runs was measured)"
-                                         : " (predictions of its runs were " + off + ")")},
+      {is_changed
+           ? with_values(name, nearest.extrapolation.of(EvidenceAxis::stack))
+           : name + (sets.empty() ? " (none of its runs was measured)"
+                                  : " (without a fit, predictions of its runs were " + off + ")")},
       (is_changed     ? name + " was not measured with these values"
        : sets.empty() ? "no measured runs of " + name
                       : name + " has no fitted runs, and predictions without a fit were " + off) +

@@ -263,7 +263,8 @@ TEST_CASE("sets that ran a stack are cited though nothing was fitted on them") {
   UnseenErrors left_out{"m", {{"runs", {{"mine"}, {0.1, -0.1}}}, {"others", {{"theirs"}, {0.4}}}}};
   const Interval interval = interval_from({{even_regime()}, left_out}, other, Seconds{10}, 0);
   CHECK(interval.reason ==
-        "software mine has no fitted runs, and predictions without a fit were 10.0 % off (2 runs "
+        "software mine has no fitted runs, and predictions without a fit were 10.0 % off on "
+        "average in runs (2 runs "
         "in runs "
         "10.0 %; the nearest stack, s, differs in 1 value: launches 1000, measured 3)");
   CHECK(interval.basis == IntervalBasis::extrapolated);

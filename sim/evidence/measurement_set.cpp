@@ -110,7 +110,8 @@ JsonValue object_member(ObjectReader& reader, std::string_view key) {
   const JsonValue* value = reader.take(key);
   if (value == nullptr || value->is_null()) return empty_object();
   if (value->is_object()) return *value;
-  reader.problem(key, "is " + value->kind_name() + ", not an object");
+  reader.problem(key, "\"" + std::string(key) + "\" is " + value->kind_name() + ", not an object",
+                 "write the keys of a scenario in braces");
   return empty_object();
 }
 

@@ -299,8 +299,9 @@ Document job_document(const JobResult& result) {
     failures.push_back({part, at("/failures/mean_by_part/" + part, tenths_text)});
   Words best_note;
   if (result.intervals && result.step_interval)
-    best_note = "at any step time; " + at("/checkpoint/best_steps/0", grouped_text) + " to " +
-                at("/checkpoint/best_steps/1", grouped_text) + " steps";
+    best_note = at("/checkpoint/best_steps/0", grouped_text) + " to " +
+                at("/checkpoint/best_steps/1", grouped_text) +
+                " steps over the interval of the step";
   document::Section checkpoints{"checkpoints", "Checkpoints", "How often to save", {}};
   checkpoints.parts.push_back(document::Figures{
       {"size of a checkpoint", at("/checkpoint/bytes", html::text_of_bytes)},

@@ -987,6 +987,8 @@ void reject_misplaced_keys(ObjectReader& reader) {
   };
   for (const Key& key : key_table()) check(key.pointer, key.name());
   check("/nodes", "nodes");
+  for (const char* of_model : {"sequence", "layers", "hidden", "heads", "vocab"})
+    check(std::string("/model/") + of_model, of_model);
   check("/training/cross_entropy", "loss");  // its name before the third edition
 }
 

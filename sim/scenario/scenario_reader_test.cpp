@@ -281,6 +281,8 @@ TEST_CASE("a key in the wrong block is told where it belongs") {
             .ends_with("(did you mean /parallel/zero_stage?)"));
   CHECK(refusal("plain", {{"/tensor", "1"}}).ends_with("(did you mean /parallel/tensor?)"));
   CHECK(refusal("plain", {{"/parallel/nodes", "2"}}).ends_with("(did you mean /nodes?)"));
+  CHECK(refusal("plain", {{"/training/sequence", "4096"}})
+            .ends_with("(did you mean /model/sequence?)"));
 }
 
 TEST_CASE("the newest release that is no newer holds, in whatever order they stand") {

@@ -76,7 +76,8 @@ class ScheduleFileReader {
     if (shape.chunks > 1 && shape.stages == 1)
       reader_.problem("chunks", "several chunks need more than one stage", "write 1");
     else if (std::int64_t{shape.stages} * shape.chunks * shape.microbatches > most_passes)
-      reader_.problem("", "more than " + std::to_string(most_passes) + " forward passes");
+      reader_.problem("", "more than " + std::to_string(most_passes) + " forward passes",
+                      "take fewer stages, chunks or microbatches");
   }
 
   std::string pointer_of(std::size_t stage) const {

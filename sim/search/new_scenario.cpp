@@ -93,7 +93,7 @@ Problem refusal_of(const std::string& pointer, const JsonValue& value) {
         {},
         {},
         "new takes --set of /software and of keys of /training and /parallel, not of " + pointer,
-        "change it in the file that is written"};
+        "add it to run, or change it in the file that is written"};
   if (value.is_null())
     return {{}, {}, pointer + " has no value", "leave the --set out, or give it a value"};
   return {};

@@ -121,7 +121,8 @@ TEST_CASE("what is set for a new scenario is in the file, and the search keeps t
     request.overrides = overrides;
     CHECK_THROWS_WITH_AS(new_scenario(request, shipped()), doctest::Contains(message), InputError);
   };
-  refused({{"/platform/node_types/0/gpus", "4"}}, "change it in the file that is written");
+  refused({{"/platform/node_types/0/gpus", "4"}},
+          "add it to run, or change it in the file that is written");
   refused({{"/training/global_batch", "64"}}, "write --global-batch");
   refused({{"/parallel/tensor", "null"}}, "/parallel/tensor has no value");
   refused({{"/parallel/tensor", "3"}}, "can be laid out on 4 GPUs");

@@ -385,7 +385,9 @@ std::string sweep_text(const Sweep& sweep, const PartRows& rows,
             (ranked.fitting > 0 ? "" : ", with enough memory: no point fits") + "\n" +
             best_text(sweep, best_of(ranked, shown));
   text += front_text(front_of(rows, sweep.points().columns()));
-  return text + "\nAll of it: " + (directory / "results.csv").string() + "\n";
+  const std::filesystem::path chart = directory / "sweep.svg";
+  return text + "\nAll of it: " + (directory / "results.csv").string() +
+         (exists(chart) ? "; chart: " + chart.string() : "") + "\n";
 }
 
 std::string sweep_json(const Sweep& sweep, const PartRows& rows,
