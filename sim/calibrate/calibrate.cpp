@@ -25,6 +25,9 @@ constexpr double strong_correlation = 0.9;  ///< in size
 constexpr double least_sensitivity = 2e-3;  ///< 1 % of the constant moves times by 0.002 %
 constexpr double one_row_share = 0.5;       ///< of what all rows say
 constexpr double at_bound_share = 1e-3;     ///< nearer to a bound is at it
+/// Of ln(constant), to either side, for the weight of a constant. Times jump where another order of messages begins: differences over
+/// a tenth of it, as a fit takes them, can be several times too large.
+constexpr double weight_step = 0.01;
 
 Indices all_rows(std::size_t count) {
   Indices rows(count);
@@ -97,12 +100,14 @@ Identification identify(const FittedConstant& fitted) {
 
 /// Constant j by the fit and its refits.
 FittedConstant describe(const std::vector<FitConstant>& constants, std::size_t j,
-                        const ConstantFit& whole, const std::vector<HeldOut>& refits) {
+                        const ConstantFit& whole, const std::vector<double>& sensitivities,
+                        const std::vector<HeldOut>& refits) {
   const RobustFit& fit = whole.fit;
   FittedConstant fitted;
   if (!whole.prior_widths.empty()) {
     fitted.prior_width = whole.prior_widths[j];
     fitted.posterior_width = whole.posterior_widths[j];
+    fitted.favoured = whole.favoured[j];
   }
   fitted.constant = constants[j];
   fitted.value = fitted.lowest = fitted.highest = fit.values[j];
@@ -110,9 +115,9 @@ FittedConstant describe(const std::vector<FitConstant>& constants, std::size_t j
     fitted.lowest = std::min(fitted.lowest, refit.values[j]);
     fitted.highest = std::max(fitted.highest, refit.values[j]);
   }
-  for (const double value : fit.sensitivities[j]) fitted.sensitivity += std::abs(value);
-  fitted.sensitivity /= static_cast<double>(fit.sensitivities[j].size());
-  fitted.largest_share = largest_share(fit.sensitivities[j]);
+  for (const double value : sensitivities) fitted.sensitivity += std::abs(value);
+  fitted.sensitivity /= static_cast<double>(sensitivities.size());
+  fitted.largest_share = largest_share(sensitivities);
   for (std::size_t k = 0; k < constants.size(); ++k) {
     if (k == j || std::abs(fit.correlations[j][k]) <= std::abs(fitted.correlation)) continue;
     fitted.correlation = fit.correlations[j][k];
@@ -215,7 +220,8 @@ Calibration calibrate(const std::vector<CalibrationPoint>& points, const Calibra
   calibration.by_fold = hold_out(fold_groups(points.size(), plan.seed), values, points, fitter);
   const auto& refits = calibration.by_size.empty() ? calibration.by_fold : calibration.by_size;
   for (std::size_t j = 0; j < plan.constants.size(); ++j) {
-    FittedConstant fitted = describe(plan.constants, j, fit, refits);
+    FittedConstant fitted =
+        describe(plan.constants, j, fit, fitter.sensitivities(rows, values, j), refits);
     fitted.range = fitter.ranges()[j];
     fitted.given = points.front().given[j];
     fitted.identification = fit.kept[j].value_or(Identification::good);
@@ -299,10 +305,14 @@ ConstantFit ConstantFitter::fit(const Indices& rows, const std::vector<double>& 
   if (plan_->prior == PriorKind::none) return fitted;
   fitted.prior_widths = spreads(rows);
   fitted.posterior_widths = fitted.fit.widths;
+  fitted.favoured = fitted.fit.values;
   while (keep_one_more(fitted)) {
     fitted.fit = fit_free(rows, first, fitted.kept, noise_of(rows));
-    for (std::size_t j = 0; j < ranges_.size(); ++j)
-      if (!fitted.kept[j]) fitted.posterior_widths[j] = fitted.fit.widths[j];
+    for (std::size_t j = 0; j < ranges_.size(); ++j) {
+      if (fitted.kept[j]) continue;
+      fitted.posterior_widths[j] = fitted.fit.widths[j];
+      fitted.favoured[j] = fitted.fit.values[j];
+    }
   }
   if (makes_too_many_worse(rows, fitted.fit.values)) {
     for (auto& kept : fitted.kept)
@@ -321,6 +331,21 @@ std::vector<ScoredRow> ConstantFitter::compare(const Indices& rows,
     comparisons.push_back({point.id, point.size, point.measured, predicted[i], Flops{}});
   }
   return comparisons;
+}
+
+std::vector<double> ConstantFitter::sensitivities(const Indices& rows, std::vector<double> values,
+                                                  std::size_t constant) {
+  const FitBounds& bounds = ranges_[constant].bounds;
+  const double value = values[constant],
+               upper = std::min(value * std::exp(weight_step), bounds.upper),
+               lower = std::max(value * std::exp(-weight_step), bounds.lower);
+  values[constant] = lower;
+  const std::vector<double> before = residuals(values, rows);
+  values[constant] = upper;
+  std::vector<double> slopes = residuals(values, rows);
+  for (std::size_t i = 0; i < slopes.size(); ++i)
+    slopes[i] = (slopes[i] - before[i]) / std::log(upper / lower);
+  return slopes;
 }
 
 /// A constant that is kept has bounds that meet at its start.

@@ -57,7 +57,7 @@ enum class Identification {
   one_row,       ///< most of what is known of it comes from a single row
   no_effect,     ///< the rows do not depend on it: the start value stands
   prior_only,    ///< the posterior is hardly narrower than the prior: the given value is kept
-  agrees,        ///< the given value lies within the posterior: it is kept
+  agrees,        ///< the given value lies within two widths of the posterior: it is kept
   contradicted,  ///< the fitted values make too many rows worse: the given ones are kept
 };
 
@@ -73,10 +73,12 @@ struct FittedConstant {
   double lowest = 0, highest = 0;  ///< of the refits without one model size (or one fold) each
   double prior_width = 0;      ///< standard deviation of ln(constant) before the rows; 0: no prior
   double posterior_width = 0;  ///< and after them
-  double sensitivity = 0;      ///< mean |d ln(time) / d ln(constant)| over the points
-  double largest_share = 0;    ///< of the squared sensitivities: that of the row that says most
-  double correlation = 0;      ///< the largest in size with another constant's error
-  std::string partner;         ///< that constant
+  double favoured =
+      0;  ///< with a prior: the value where the constant was last free, before it was kept
+  double sensitivity = 0;    ///< mean |d ln(time) / d ln(constant)| over the points
+  double largest_share = 0;  ///< of the squared sensitivities: that of the row that says most
+  double correlation = 0;    ///< the largest in size with another constant's error
+  std::string partner;       ///< that constant
   Identification identification = Identification::good;
 
   BoundSide side() const;
@@ -151,6 +153,7 @@ struct ConstantFit {
   RobustFit fit;
   std::vector<double> prior_widths;      ///< none without a prior
   std::vector<double> posterior_widths;  ///< of the fit in which a constant was last free
+  std::vector<double> favoured;          ///< and its value there
   std::vector<std::optional<Identification>> kept;  ///< empty: the fitted value stands
 };
 
@@ -166,6 +169,9 @@ class ConstantFitter {
   /// Predictions of `rows` next to what was measured; without values, as the files have them.
   std::vector<ScoredRow> compare(const std::vector<std::size_t>& rows,
                                  const std::vector<double>& values);
+  /// d ln(time) / d ln(constant) of each row at these values, whether or not a fit may move the constant.
+  std::vector<double> sensitivities(const std::vector<std::size_t>& rows,
+                                    std::vector<double> values, std::size_t constant);
 
  private:
   using Indices = std::vector<std::size_t>;

@@ -507,9 +507,14 @@ std::string identification_text(const FittedConstant& fitted) {
     case Identification::prior_only:
       return "not identified; kept: these rows narrow it from " + width_text(fitted.prior_width) +
              " to " + width_text(fitted.posterior_width);
-    case Identification::agrees:
-      return "kept: the given value agrees with these rows (" + width_text(fitted.posterior_width) +
-             ")";
+    case Identification::agrees: {
+      const std::string width = " (" + width_text(fitted.posterior_width) + ")";
+      if (std::abs(std::log(fitted.favoured / fitted.range.start)) < fitted.posterior_width)
+        return "kept: the given value agrees with these rows" + width;
+      return "kept: these rows favour " + value_text(fitted.favoured) + fitted.given.unit +
+             ", less than two widths" + width +
+             " away, and are too few to move it; --prior none does";
+    }
     case Identification::contradicted:
       return "kept: fitted values make more than a fifth of these rows worse";
     case Identification::no_effect:

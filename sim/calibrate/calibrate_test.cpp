@@ -169,6 +169,9 @@ TEST_CASE(
   const Calibration agrees = calibrate_fake(points, plan_with_prior({"/a"}));
   CHECK(agrees.constants[0].identification == Identification::agrees);
   CHECK(agrees.constants[0].value == 0.5);
+  // It weighs what it weighs: work / 0.5 of a time of work / 0.5 + 20 ms, of 0.01 to 0.12 s of work: 0.50 to 0.92, 0.82 in the mean.
+  CHECK(agrees.constants[0].sensitivity == doctest::Approx(0.82).epsilon(0.01));
+  CHECK(agrees.constants[0].favoured == doctest::Approx(0.495).epsilon(0.02));
   CHECK(score(agrees.in_sample).mape == score(agrees.as_given).mape);
   // Two of three rows are 60 % slow and the third is exact: no constant of all three is at fault.
   points.resize(3);
@@ -177,6 +180,31 @@ TEST_CASE(
   const Calibration contradicted = calibrate_fake(points, plan_with_prior({"/a"}));
   CHECK(contradicted.constants[0].is_kept());
   CHECK(contradicted.constants[0].value == 0.5);
+}
+
+TEST_CASE("two rows 9 % off are too few to move a constant of a stack that nobody measured") {
+  // Rows of such a stack miss by 11 %, two of them by 11 / sqrt(2) = 7.8 % in the mean: 9 % is less than twice that.
+  std::vector<CalibrationPoint> points = synthetic_points();
+  for (CalibrationPoint& point : points) point.measured = fake_predict(point, {}) * 1.09;
+  points.erase(points.begin() + 2, points.end());
+  const Calibration kept = calibrate_fake(points, plan_with_prior({"/a"}));
+  CHECK(kept.constants[0].identification == Identification::agrees);
+  CHECK(kept.constants[0].sensitivity > 0.4);
+  CHECK(kept.constants[0].favoured < 0.47);
+}
+
+TEST_CASE("a jump of the time is no weight of a constant") {
+  const auto points = synthetic_points();
+  CalibrationPlan plan = plan_of({"/a"});
+  // In proportion to 1 / a, and 0.5 % more below 0.8004, which the fit ends next to.
+  PointPredictor predictor(
+      points, plan.constants, [](const CalibrationPoint& point, const Overrides& overrides) {
+        const double a = overrides.empty() ? 0.5 : std::stod(overrides.front().second);
+        return point.measured * (0.8 / a * (a < 0.8004 ? 1 : 0.995));
+      });
+  // 1, and 0.5 % of time over 2 % of the constant; over the 0.1 % of a fit's differences it were 6.
+  CHECK(calibrate(points, plan, predictor).constants[0].sensitivity ==
+        doctest::Approx(1.25).epsilon(0.01));
 }
 
 TEST_CASE("a constant of a measured stack has a narrower prior than one of a stack of one's own") {
