@@ -17,6 +17,7 @@
 #include "core/json_build.hpp"
 #include "core/mapped.hpp"
 #include "core/normal.hpp"
+#include "core/number_in.hpp"
 #include "core/option_error.hpp"
 #include "core/text_list.hpp"
 #include "evidence/interval.hpp"
@@ -199,6 +200,19 @@ std::optional<Overrides> changed_plan(const Scenario& plan, const Cut& cut) {
   return changes;
 }
 
+/// True if the stack can run what is changed: its profile lists such values under `supports`, or the plan has them.
+bool can_run(const Scenario& plan, const Overrides& changes) {
+  const SearchLists supported = supported_values(plan);
+  return std::ranges::all_of(changes, [&](const auto& change) {
+    const auto& [pointer, text] = change;
+    const auto listed = supported.find(pointer.substr(pointer.rfind('/') + 1));
+    const auto value = text == "true" ? 1 : number_in(text);
+    const JsonValue* const own = find_at(plan.resolved, pointer);
+    return listed == supported.end() || !value || std::ranges::count(listed->second, *value) > 0 ||
+           (own != nullptr && canonical_text(*own) == text);
+  });
+}
+
 /// A candidate with what is known of its time.
 struct Candidate {
   Overrides overrides;
@@ -270,7 +284,8 @@ std::vector<Candidate> candidates_of(Linearizer& linearizer, const Scenario& pla
       for (const int pipeline : {1, 2, 4})
         for (const int micro_batch : {1, 2, 4})
           if (auto changed =
-                  changed_plan(plan, {nodes, tensor, pipeline, micro_batch, layers_of_stage}))
+                  changed_plan(plan, {nodes, tensor, pipeline, micro_batch, layers_of_stage});
+              changed && can_run(plan, *changed))
             changes.push_back(std::move(*changed));
   const std::vector<LinearOutcome> outcomes =
       linearizer.linearize(mapped(changes, [&](const Overrides& each) {

@@ -129,6 +129,21 @@ TEST_CASE("experts are split over as many ranks as a candidate has") {
   CHECK(advice_for(folder, {}, {}, whole).num_refused == 0);
 }
 
+TEST_CASE("no run is advised that the stack does not support") {
+  const TemporaryFolder folder;
+  // Tensor and pipeline degrees are the plan's own, or those that the profile lists; with tensor 4 and 2 the plan fits, too.
+  const Overrides supports{{"/software/supports",
+                            R"({"tensor": [2], "pipeline": [1, 4], "source": "datasheet: none"})"}};
+  const Advice all = advice_for(folder), few = advice_for(folder, {}, {}, supports);
+  CHECK(few.num_candidates < all.num_candidates);
+  REQUIRE(!few.runs.empty());
+  for (const AdvisedRun& run : few.runs)
+    for (const auto& [pointer, value] : run.overrides) {
+      if (pointer == "/parallel/tensor") CHECK((value == "2" || value == "4"));
+      if (pointer == "/parallel/pipeline") CHECK((value == "1" || value == "4"));
+    }
+}
+
 TEST_CASE("where the layers of a stage fit on no few nodes, fewer of them are advised") {
   const TemporaryFolder folder;
   // A GPU has an eighth of 128 * 12 * 8192^2 weights, 12.9 G: 26 GB, and gradients of as much or more.
