@@ -70,11 +70,12 @@ using LinearOutcome = std::variant<LinearTime, ChildFailure>;
 class Linearizer {
  public:
   Linearizer(const AdviceRequest& request, const Library& library,
-             std::vector<FitConstant> constants, std::vector<NumberWithUnit> given)
+             std::vector<FitConstant> constants, std::vector<NumberWithUnit> given, bool has_alike)
       : request_(&request),
         library_(&library),
         constants_(std::move(constants)),
-        given_(std::move(given)) {
+        given_(std::move(given)),
+        has_alike_(has_alike) {
     for (std::size_t j = 0; j < constants_.size(); ++j)
       starts_.push_back(range_of(constants_[j], given_[j].number).start);
   }
@@ -102,10 +103,18 @@ class Linearizer {
   /// With the given values where `moved` is 0, else with constant `moved` - 1 larger.
   Figures simulate_one(const Configuration& configuration, std::size_t moved) const {
     ReadOptions options{.overrides = configuration.overrides};
+    Overrides values;
     for (std::size_t j = 0; j < constants_.size(); ++j)
-      options.overrides.emplace_back(
+      values.emplace_back(
           constants_[j].pointer,
           text_of({starts_[j] * (j + 1 == moved ? std::exp(step) : 1), given_[j].unit}));
+    AlikePlaces places;  // rows may have another platform than the plan
+    if (has_alike_) {
+      Scenario given =
+          read_scenario(*configuration.scenario, configuration.folder, *library_, options);
+      places = alike_places(constants_, given.resolved);
+    }
+    for (auto& each : on_all_places(values, places)) options.overrides.push_back(std::move(each));
     const Scenario scenario =
         read_scenario(*configuration.scenario, configuration.folder, *library_, options);
     const Report report = simulate_key_figures(scenario, build(scenario));
@@ -127,6 +136,7 @@ class Linearizer {
   const Library* library_;
   std::vector<FitConstant> constants_;
   std::vector<NumberWithUnit> given_;
+  bool has_alike_;  ///< a constant is of several node types of the plan
   std::vector<double> starts_;
   std::size_t num_simulations_ = 0;
 };
@@ -145,7 +155,8 @@ Linearizer make_linearizer(const AdviceRequest& request, Scenario& plan, const L
     constants.push_back(constant);
     given.push_back(*number);
   }
-  return {request, library, std::move(constants), std::move(given)};
+  const bool has_alike = !alike_places(constants, plan.resolved).empty();
+  return {request, library, std::move(constants), std::move(given), has_alike};
 }
 
 /// Splits experts as the plan does, as far as the ranks of a stage allow: expert * expert_tensor must divide them. With a tensor degree experts

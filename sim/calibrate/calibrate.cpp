@@ -190,7 +190,8 @@ PointPredictor::Predict predict_by_simulation(const Library& library, Overrides 
   return [library, overrides = std::move(overrides)](const CalibrationPoint& point,
                                                      const Overrides& fitted) {
     ReadOptions options{.overrides = overrides};
-    options.overrides.insert(options.overrides.end(), fitted.begin(), fitted.end());
+    for (auto& each : on_all_places(fitted, point.alike))
+      options.overrides.push_back(std::move(each));
     const Scenario scenario = read_scenario(point.scenario, point.folder, library, options);
     return simulate(scenario).report.iteration_time;
   };

@@ -228,10 +228,13 @@ JsonValue points_value(const Calibration& calibration, const CalibrationPoints& 
 using detail::time_text;
 
 /// --set's words for what the command line sets, and over it the fitted values that the scenario takes.
-Overrides with_fitted(Overrides overrides, const Calibration& calibration) {
+Overrides with_fitted(Overrides overrides, const Calibration& calibration, JsonValue& scenario) {
   for (const FittedConstant& fitted : calibration.constants)
     if (!fitted.is_kept())
-      overrides.emplace_back(fitted.constant.pointer, text_of({fitted.value, fitted.given.unit}));
+      for (auto& each :
+           on_all_places({{fitted.constant.pointer, text_of({fitted.value, fitted.given.unit})}},
+                         alike_places({fitted.constant}, scenario)))
+        overrides.push_back(std::move(each));
   return overrides;
 }
 
@@ -241,8 +244,10 @@ Overrides with_fitted(Overrides overrides, const Calibration& calibration) {
 JsonValue predict_plan(const CalibrateRequest& request, const Library& library,
                        const std::vector<CalibrationPoint>& points,
                        const Calibration& calibration) {
-  const Scenario plan = read_scenario(request.predict, library,
-                                      {.overrides = with_fitted(request.overrides, calibration)});
+  Scenario as_given = read_scenario(request.predict, library, {.overrides = request.overrides});
+  const Scenario plan =
+      read_scenario(request.predict, library,
+                    {.overrides = with_fitted(request.overrides, calibration, as_given.resolved)});
   SimulateOptions options;
   options.evidence = &library;
   const Report report = simulate(plan, options).report;
@@ -343,9 +348,11 @@ std::vector<FitConstant> parse_constants(const std::vector<std::string>& fit,
     for (std::size_t start = 0; start <= list.size();) {
       const std::size_t comma = std::min(list.find(',', start), list.size());
       std::string name = list.substr(start, comma - start);
-      if (is_platform && name.substr(0, name.find('=')) == "compute_efficiency")
-        name.insert(0, first_type);
+      const bool is_of_nodes =
+          is_platform && name.substr(0, name.find('=')) == "compute_efficiency";
+      if (is_of_nodes) name.insert(0, first_type);
       constants.push_back(parse_fit_constant(name));
+      if (is_of_nodes) constants.back().node_types = NodeTypes::alike;
       start = comma + 1;
       for (std::size_t j = 0; j + 1 < constants.size(); ++j)
         if (constants[j].pointer == constants.back().pointer)
@@ -624,16 +631,23 @@ std::string fitted_file_text(const FittedFile& file, const Calibration& calibrat
     if (fitted.is_kept() || !stands_in(fitted.constant, file)) continue;
     check_same_file(file, fitted, whole);
     const double rounded = rounded_to(fitted.value, written_digits);
-    const std::string pointer = pointer_in_file(fitted.constant, file);
-    const std::size_t slash = pointer.rfind('/');
-    make_room_for_node_type(document, pointer);
-    const bool is_set =
-        set_at(document, pointer,
-               fitted.given.unit.empty() ? JsonValue(rounded)
-                                         : JsonValue(text_of({rounded, fitted.given.unit})));
-    WT_ENSURE(is_set);
-    set_source(*find_at(document, pointer.substr(0, slash)), pointer.substr(slash + 1),
-               provenance(calibration, points));
+    std::vector<FitConstant> places{fitted.constant};
+    if (file.option == "--platform")
+      if (const auto alike = points.front().alike.find(fitted.constant.pointer);
+          alike != points.front().alike.end())
+        for (const std::string& other : alike->second) places.push_back({other, other, {}});
+    for (const FitConstant& place : places) {
+      const std::string pointer = pointer_in_file(place, file);
+      const std::size_t slash = pointer.rfind('/');
+      make_room_for_node_type(document, pointer);
+      const bool is_set =
+          set_at(document, pointer,
+                 fitted.given.unit.empty() ? JsonValue(rounded)
+                                           : JsonValue(text_of({rounded, fitted.given.unit})));
+      WT_ENSURE(is_set);
+      set_source(*find_at(document, pointer.substr(0, slash)), pointer.substr(slash + 1),
+                 provenance(calibration, points));
+    }
     any = true;
   }
   if (!any)

@@ -109,6 +109,54 @@ TEST_CASE(
   CHECK(regimes[0].residuals.size() == 6);
 }
 
+TEST_CASE(
+    "a constant of the nodes is fitted on all node types of a device, and written into each") {
+  const TemporaryFolder folder;
+  folder.write("ours.json", R"({"extends": "dgx-h100", "name": "ours", "node_types": [
+      {"count": 2, "source": "datasheet: none"},
+      {"extends": "dgx-h100", "count": 2, "nics": 4, "source": "datasheet: none"},
+      {"extends": "a100-80gb-4hdr", "count": 2, "source": "datasheet: none"}]})");
+  const auto set_of = [&](const std::string& time) {
+    folder.write("set.json", R"({"schema": "windtunnel/measurements-v1", "name": "mine",
+        "kind": "iteration", "source": {"citation": "none", "licence": "none"}, "points": [{"id": "a",
+        "scenario": {"platform": "ours.json", "nodes": 4, "software": "megatron-core-2024",
+          "model": {"layers": 8, "hidden": 4096, "heads": 32, "sequence": 2048, "vocab": 51200},
+          "training": {"global_batch": 64, "micro_batch": 1},
+          "parallel": {"tensor": 1, "pipeline": 1, "data": 32}},
+        "measured": {"iteration_time_s": )" +
+                                 time + "}}]}");
+    return (folder.path() / "set.json").string();
+  };
+  const Library shipped = library();
+  const auto points_of = [&](const FitConstant& constant) {
+    return read_calibration_points({read_measurement_set(set_of("1"))}, {&shipped, {}, {constant}})
+        .points;
+  };
+  CalibrateRequest request;
+  request.fit = {"compute_efficiency"};
+  request.prior = PriorKind::none;
+  request.file = FittedFile{"--platform", (folder.path() / "ours.json").string(),
+                            folder.path() / "fitted.json"};
+  // What a clock of 80 % on the nodes of both H100 types takes, and not the A100.
+  const auto points = points_of(parse_fit_constant("nic_efficiency"));
+  CHECK(points[0].alike.at("/platform/node_types/0/nic_efficiency") ==
+        std::vector<std::string>{"/platform/node_types/1/nic_efficiency"});
+  CHECK(points_of(parse_fit_constant("/platform/node_types/0/nic_efficiency"))[0].alike.empty());
+  const Seconds slow = predict_by_simulation(
+      shipped, {{"/platform/node_types/0/compute_efficiency", "0.8"},
+                {"/platform/node_types/1/compute_efficiency", "0.8"}})(points[0], {});
+  request.sets = {set_of(std::to_string(slow / Seconds{1}))};
+  std::ostringstream out, messages;
+  REQUIRE(run_calibrate(request, shipped, out, messages) == 0);
+  JsonValue fitted = read_json(folder.path() / "fitted.json");
+  for (const char* type : {"0", "1"}) {
+    const std::string node = std::string("/node_types/") + type;
+    CHECK(number_in(fitted, node + "/compute_efficiency") == doctest::Approx(0.8).epsilon(0.01));
+    CHECK(find_at(fitted, node + "/source/compute_efficiency") != nullptr);
+  }
+  CHECK(find_at(fitted, "/node_types/2/compute_efficiency") == nullptr);
+}
+
 TEST_CASE("a constant is looked for among the values that its file may have") {
   const TemporaryFolder folder;
   const Library shipped = library();

@@ -180,6 +180,7 @@ CalibrationPoint read_point(const MeasurementSet& set, const MeasurementPoint& m
   point.size = size_name(total_parameters(scenario.model));
   for (const FitConstant& constant : reading.constants)
     point.given.push_back(given_value(constant, scenario.resolved, point.id));
+  point.alike = alike_places(reading.constants, scenario.resolved);
   return point;
 }
 
@@ -216,6 +217,42 @@ double farthest_readable(double readable, double bound,
 }
 
 }  // namespace
+
+AlikePlaces alike_places(const std::vector<FitConstant>& constants, JsonValue& scenario) {
+  const std::string beginning = "/platform/node_types/";
+  const auto device_of = [&](const std::string& node_type) -> std::string {
+    const JsonValue* const device = find_at(scenario, node_type + "/device");
+    const JsonValue* const name =
+        device != nullptr && device->is_object() ? device->find("name") : device;
+    return name == nullptr ? "" : canonical_text(*name);
+  };
+  const auto value_at = [&](const std::string& pointer) {
+    return text_of(number_at(scenario, pointer).value_or(NumberWithUnit{}));
+  };
+  AlikePlaces alike;
+  for (const FitConstant& constant : constants) {
+    const std::string first = beginning + "0";
+    if (constant.node_types == NodeTypes::named || !constant.pointer.starts_with(first + "/"))
+      continue;
+    for (int i = 1; find_at(scenario, beginning + std::to_string(i)) != nullptr; ++i) {
+      const std::string other = beginning + std::to_string(i),
+                        place = other + constant.pointer.substr(first.size());
+      if (device_of(other) == device_of(first) && value_at(place) == value_at(constant.pointer))
+        alike[constant.pointer].push_back(place);
+    }
+  }
+  return alike;
+}
+
+Overrides on_all_places(const Overrides& values, const AlikePlaces& alike) {
+  Overrides all;
+  for (const auto& [pointer, value] : values) {
+    all.emplace_back(pointer, value);
+    if (const auto others = alike.find(pointer); others != alike.end())
+      for (const std::string& other : others->second) all.emplace_back(other, value);
+  }
+  return all;
+}
 
 AnchorPlace anchor_place(const Scenario& scenario) {
   const Plan& plan = scenario.plan;
@@ -279,6 +316,7 @@ FitConstant parse_fit_constant(const std::string& text) {
     if (known == std::end(known_constants)) refuse_name(text, constant.name);
     constant.pointer = known->pointer;
     constant.bounds = known->bounds;
+    constant.node_types = NodeTypes::alike;
   }
   if (equals != std::string::npos) constant.bounds = parse_bounds(text, text.substr(equals + 1));
   return constant;
@@ -289,7 +327,7 @@ std::vector<FitConstant> named_fit_constants() {
   for (const KnownConstant& known : known_constants)
     if (std::ranges::none_of(
             constants, [&](const FitConstant& each) { return each.pointer == known.pointer; }))
-      constants.push_back({known.name, known.pointer, known.bounds});
+      constants.push_back({known.name, known.pointer, known.bounds, NodeTypes::alike});
   return constants;
 }
 

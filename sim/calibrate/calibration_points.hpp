@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -70,13 +71,26 @@ struct FitBounds {
   double lower = 0, upper = 0;
 };
 
+/// Node types that a constant of the first one is of.
+enum class NodeTypes {
+  named,  ///< the one of the pointer
+  alike,  ///< all with the first one's device and value: of a short name
+};
+
 /// A number of the scenario that is to be fitted: any number, or quantity, at a JSON pointer. In
 /// texts like "0.32 ms" the number is fitted and the unit stays.
 struct FitConstant {
   std::string name;                 ///< as asked for: a short name, or the pointer itself
   std::string pointer;              ///< as --set takes it
   std::optional<FitBounds> bounds;  ///< none: a tenth of the start to ten times
+  NodeTypes node_types = NodeTypes::named;
 };
+
+/// By a constant's pointer: those to the same number of the other node types that it is of.
+using AlikePlaces = std::map<std::string, std::vector<std::string>>;
+AlikePlaces alike_places(const std::vector<FitConstant>& constants, JsonValue& scenario);
+/// `values` of constants, and of the other node types that they are of.
+Overrides on_all_places(const Overrides& values, const AlikePlaces& alike);
 
 /// Distance of ln(constant) of an unmeasured stack or cluster from the shipped value: the
 /// standard deviation of the prior. Constants of a stack with a profile are `known`: the profile's
@@ -95,7 +109,7 @@ struct NumberWithUnit {
 ///   device    emax, memory_efficiency
 ///   software  compute_efficiency, tensor_collective_overhead, kernel_launch, flash_forward, flash_backward
 ///   platform  nic_efficiency, in_node_collective_slowdown (also arf)
-/// Pointers into a platform are those of its first node type. InputError on anything else.
+/// Short names of a platform mean all its node types that are like the first one. InputError on anything else.
 FitConstant parse_fit_constant(const std::string& text);
 /// A constant's name as tables show it: pointers into the first node type without their beginning, and whose compute_efficiency it is, which
 /// both the stack and the nodes have.
@@ -129,6 +143,7 @@ struct CalibrationPoint {
   StackKnowledge stack = StackKnowledge::unmeasured;  ///< known: the profile was measured
   bool is_fitted = false;             ///< a number of the point's own files was fitted on its set
   std::vector<NumberWithUnit> given;  ///< of each constant, as the point's own files have it
+  AlikePlaces alike;
 };
 
 /// The points of the sets, and why the others are left out.
