@@ -134,6 +134,25 @@ std::string order_text(const Ordering& ordering, std::size_t run) {
   return run_letter(run) + (ordering.is_known() ? " is " : ": ") + text_of(ordering);
 }
 
+/// The verdict on memory in the words of `run`; reports of older versions know only whether it fits.
+std::string fit_text(const DataView& run) {
+  const std::string verdict = run.text("/memory/verdict");
+  if (verdict == name_of(MemoryVerdict::at_risk)) return "at risk";
+  if (verdict == name_of(MemoryVerdict::lower_bound)) return "at least";
+  const JsonValue* const fits = run.find("/memory/fits");
+  return fits != nullptr && canonical_text(*fits) == "true" ? "yes" : "NO";
+}
+
+/// " at risk of not fitting in memory", as HTML; empty where the run surely fits.
+std::string doubt_of_fit(const DataView& run) {
+  const std::string fits = fit_text(run);
+  if (fits == "yes") return "";
+  if (fits == "NO") return " <strong class=\"bad\">does not fit in memory</strong>";
+  return " <strong class=\"doubtful\">" +
+         std::string(fits == "at risk" ? "at risk of not fitting" : "not known to fit") +
+         " in memory</strong>";
+}
+
 /// The runs' reports within the document of `compare --json`.
 DataViews reports_of(const Comparison& comparison) {
   DataViews views;
@@ -216,13 +235,7 @@ std::string text_block(const DataViews& runs, std::size_t first, const Painter& 
          rows("Memory of the fullest GPU",
               {{"in use", "/memory/max_bytes", text_of_bytes, Change::relative},
                {"usable", "/memory/usable_bytes", text_of_bytes}}) +
-         line(
-             "fits",
-             [](const DataView& run) {
-               const JsonValue* fits = run.find("/memory/fits");
-               return fits != nullptr && canonical_text(*fits) == "true" ? "yes" : "NO";
-             },
-             no_change);
+         line("fits", fit_text, no_change);
 }
 
 // The JSON.
@@ -576,7 +589,7 @@ std::string job_list(const Comparison& comparison, const DataViews& runs) {
     const ComparedRun& run = comparison.runs[i];
     const std::string model = run.text("/job/model"), plan = run.text("/job/plan");
     items += "<li>" + letter(i) + "<b>" + escaped(run.label) + "</b>" + escaped(name_suffix(run)) +
-             (run.fits() ? "" : " <strong class=\"bad\">does not fit in memory</strong>") + "<br>" +
+             doubt_of_fit(runs[i]) + "<br>" +
              escaped((model.empty()
                           ? ""
                           : model + " on " + grouped_text(run.number("/job/gpus")) + " GPUs of " +

@@ -351,6 +351,23 @@ TEST_CASE("runs that do not fit are named before the verdict") {
   CHECK(contains(compare_page(both), "neither A nor B"));
 }
 
+TEST_CASE("a run's verdict on memory is that of its report in text, JSON and page") {
+  Comparison both = two_tables();
+  const auto fits_row = [&](const char* verdict) {
+    both.runs[1].report.find("memory")->set("verdict", JsonValue(std::string(verdict)));
+    const std::string text = comparison_text(both);
+    const std::size_t at = text.find("\n  fits ");
+    return text.substr(at + 1, text.find('\n', at + 1) - at - 1);
+  };
+  CHECK(fits_row("fits") == "  fits                         yes         yes");
+  CHECK(contains(compare_page(both), "in memory</strong>") == false);
+  CHECK(fits_row("lower_bound") == "  fits                         yes    at least");
+  CHECK(contains(compare_page(both), "not known to fit in memory</strong>"));
+  CHECK(fits_row("at_risk") == "  fits                         yes     at risk");
+  CHECK(contains(compare_page(both), "at risk of not fitting in memory</strong>"));
+  CHECK(contains(comparison_json(both), "\"verdict\": \"at_risk\""));
+}
+
 TEST_CASE("thousands of the largest unit have their comma") {
   CHECK(html::text_of_bytes(1409 * 0x1p40) == "1,409 TiB");
   CHECK(html::text_of_bytes(999 * 0x1p40) == "999 TiB");
