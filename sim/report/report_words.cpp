@@ -165,7 +165,9 @@ std::vector<std::string> plan_items(const Training& training, const Parallel& pa
   std::string degrees = "tensor " + text(parallel.tensor);
   for (const AxisName axis : cut_axes(parallel))
     degrees += std::string(" × ") + name_of(axis) + " " + text(parallel.size(axis));
-  degrees += " × pipeline " + text(parallel.pipeline) + " × data " + text(parallel.data);
+  degrees +=
+      " × pipeline " + text(parallel.pipeline) +
+      (parallel.data == 0 ? " (does not divide the GPUs)" : " × data " + text(parallel.data));
   std::vector<std::string> items{degrees};
   if (parallel.expert > 1) items.push_back("expert " + text(parallel.expert));
   if (parallel.expert_tensor > 1) items.push_back("expert tensor " + text(parallel.expert_tensor));

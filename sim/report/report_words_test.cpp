@@ -44,6 +44,13 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("a plan whose degrees do not divide the GPUs says so") {
+  PlanChoice choice = usual_choice();
+  choice.parallel.data = 0;
+  CHECK(text_of(choice).starts_with(
+      "tensor 2 × context 2 × pipeline 1 (does not divide the GPUs), 1f1b, microbatches of"));
+}
+
 TEST_CASE("a plan is named by its degrees, its schedule, its batch, and what else is chosen") {
   PlanChoice choice = usual_choice();
   CHECK(
