@@ -108,6 +108,8 @@ for command in $commands; do
   prints "  --json"; prints "  0   done"; cp stdout of_command.txt
   exits 0 help "$command"; is "help $command is $command --help" cmp stdout of_command.txt
 done
+exits 0 compare --help; prints "Usage: windtunnel compare FILE FILE ...|FILE --toggle /POINTER [OPTIONS]"
+exits 0 collective --help; prints "Usage: windtunnel collective KIND --platform PLATFORM [OPTIONS]"
 exits 0 run --help; prints "--trace"; prints "  1   done; the plan does not fit"
 exits 2 help rnu; says 'unknown command "rnu" (did you mean "run"?)'; silent stdout
 exits 2 help run check; says "help takes one COMMAND"

@@ -77,10 +77,10 @@ class UsageFormatter final : public CLI::Formatter {
 
   std::string make_usage(const CLI::App* app, std::string) const override {
     if (app->get_parent() == nullptr) return "Usage: windtunnel COMMAND [OPTIONS]\n";
-    std::string usage = "Usage: windtunnel " + app->get_name();
-    for (const CLI::Option* option : app->get_options())
-      if (option->get_positional()) usage += " " + option->get_name(true);
-    return usage + command_named(app->get_name()).usage + " [OPTIONS]\n";
+    const Command& command = command_named(app->get_name());
+    const std::string& needed = command.usage.empty() ? command.argument : command.usage;
+    return "Usage: windtunnel " + command.name + " " + needed + (needed.empty() ? "" : " ") +
+           "[OPTIONS]\n";
   }
 };
 

@@ -51,7 +51,7 @@ struct Command {
   std::string about =
       "A path, a name that `windtunnel list scenarios` prints, or - for standard input";
   std::vector<std::string> choices = {};  ///< of the first argument, where it is one of a few words
-  std::string usage = {};                 ///< what stands behind the argument in the usage line
+  std::string usage = {};  ///< what the usage line asks for where that is not one argument
   ExitCode (*carry_out)(const CommandLine&) = nullptr;
   std::function<void(CLI::App*, CommandLine&)> add_options = {};
   /// Throws UsageError where options or the number of arguments make no sense.
