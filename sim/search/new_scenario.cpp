@@ -102,15 +102,13 @@ Problem refusal_of(const std::string& pointer, const JsonValue& value) {
 /// JSON pointers and what --set gives for them.
 using GivenValues = std::vector<std::pair<std::string, JsonValue>>;
 
-GivenValues values_of(const Overrides& overrides) {
+GivenValues values_of(const Overrides& overrides, Problems& problems) {
   GivenValues values;
-  Problems problems;
   for (const auto& [pointer, text] : overrides) {
     values.emplace_back(pointer, value_of_override(pointer, text, problems));
     if (Problem refusal = refusal_of(pointer, values.back().second); !refusal.message.empty())
       problems.add(std::move(refusal));
   }
-  problems.throw_if_any();
   return values;
 }
 
@@ -391,8 +389,14 @@ Problem none_fits(const NewScenarioRequest& request, const Scenario& base, const
 
 }  // namespace
 
+void check_values_of_new(const Overrides& overrides, Problems& problems) {
+  values_of(overrides, problems);
+}
+
 NewScenario new_scenario(const NewScenarioRequest& request, const Library& library) {
-  const GivenValues given = values_of(request.overrides);
+  Problems problems;
+  const GivenValues given = values_of(request.overrides, problems);
+  problems.throw_if_any();
   check_whole_nodes(request, given, library);
   const auto [tree, base] = readable_draft(request, given, library);
   const auto [found, considered] = search_plan(request, given, tree, base, library);

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "core/json_value.hpp"
+#include "core/problem.hpp"
 #include "scenario/scenario.hpp"
 
 namespace windtunnel {
@@ -18,6 +19,9 @@ struct NewScenarioRequest {
   Overrides overrides =
       {};  ///< the stack, and keys of `training` and `parallel`: the search keeps to them, and the file has them
 };
+
+/// Adds why each --set is none that `new` takes.
+void check_values_of_new(const Overrides& overrides, Problems& problems);
 
 /// A scenario that runs as it is: JSON, and the same as a file with a comment on each key.
 ///

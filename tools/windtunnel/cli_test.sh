@@ -83,6 +83,7 @@ exits 2 new --model llama3-8b --platform dgx-h100 --gpus 16 --sequence 0; says "
 exits 2 new --model llama3-8b --platform dgx-h100 --gpus 16 --gpus 32; says "new takes one --gpus"
 exits 2 new --model llama3-8b; says "new needs --model, --platform and --gpus"
 exits 2 new --model lama3-8b --platform dgx-h100 --gpus 16; says 'did you mean "llama3-8b"?'
+exits 2 new --model lama3-8b --platform h100 --gpus 16 --set /nodes=4; says 'did you mean "llama3-8b"?'; says 'there is no platform "h100"'; says "change it in the file"
 exits 2 new --model llama3-8b --platform dgx-h100 --gpus 16 --set /nodes=4; says "change it in the file"
 exits 2 run llama3-70b; says "llama3-70b is a model, not a scenario. For a scenario with it: windtunnel new --model llama3-70b"
 exits 2 explain dgx-h100; says "dgx-h100 is a platform, not a scenario"

@@ -6,6 +6,7 @@
 
 #include "core/file_io.hpp"
 #include "core/number_in.hpp"
+#include "core/problem.hpp"
 #include "scenario/scenario.hpp"
 #include "search/new_scenario.hpp"
 #include "windtunnel/commands.hpp"
@@ -56,10 +57,13 @@ NewScenarioRequest request_of(const CommandLine& line, const Library& library) {
     request.gpus = *number_in<int>(ask("Number of GPUs", [](const std::string& text) {
       return number_in<int>(text) > 0 ? "" : "\"" + text + "\" is no number of GPUs";
     }));
+  Problems problems;
   for (const auto& [kind, name] :
        {std::pair{&model_files, request.model}, {&platform_files, request.platform}})
     if (const std::string problem = why_unknown(library, *kind, name); !problem.empty())
-      throw UsageError(problem);
+      problems.add({{}, {}, problem, {}});
+  check_values_of_new(request.overrides, problems);
+  problems.throw_if_any();
   return request;
 }
 
