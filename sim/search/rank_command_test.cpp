@@ -135,6 +135,25 @@ TEST_CASE("where no plan of the table surely fits, the best that does is searche
   CHECK(number_of(find_at(data, "/best_sure_plan/behind_best")) == sure / best - 1);
 }
 
+TEST_CASE("times that are bounds are marked, in the table and in its head") {
+  const auto text_with = [](std::size_t budget) {
+    const Scenario scenario = with_slow_node();
+    RankRequest request;
+    request.jobs = 1;
+    request.budget = budget;
+    std::ostringstream messages;
+    return document::text_of(run_rank(scenario, request, messages).document);
+  };
+  const std::string none = text_with(0), one = text_with(1);
+  CHECK(says(none, "least bound: plan 1, "));
+  CHECK(says(none, " per iteration (not simulated)"));
+  CHECK(says(none, "≥ not simulated: plans 1 and 2. Their times are lower bounds"));
+  CHECK(says(one, "best: plan 1, "));
+  CHECK(says(one, "≥ not simulated: plan 2. Its time is a lower bound"));
+  CHECK_FALSE(says(one, "(not simulated)"));
+  CHECK_FALSE(says(text_with(2), "not simulated"));
+}
+
 Scenario base() {
   return scenario_from(R"({"model": "gpt-1.7b", "platform": "selene-a100", "nodes": 2,
                            "training": {"global_batch": 64, "micro_batch": 2, "recompute": "full"},

@@ -85,6 +85,8 @@ JsonValue placement_value(const Scenario& base, const Parallel& parallel) {
   });
 }
 
+bool is_simulated(const RankedPlan& plan) { return plan.method == RankMethod::simulated; }
+
 /// The plan, with its number in the table, if it has one.
 JsonValue plan_value(const Scenario& base, const RankedPlan& plan, std::size_t rank) {
   return object_of(
@@ -106,8 +108,7 @@ JsonValue plan_value(const Scenario& base, const RankedPlan& plan, std::size_t r
        {"placement", placement_value(base, plan.choice.parallel)},
        {"placement_note", only_if(!plan.placement_note.empty(), plan.placement_note)},
        {"method", name_of(plan.method)},
-       {"breakdown_s",
-        only_if(plan.method == RankMethod::simulated, breakdown_value(plan.breakdown))}});
+       {"breakdown_s", only_if(is_simulated(plan), breakdown_value(plan.breakdown))}});
 }
 
 JsonValue memory_value(const MemoryCheck& memory) {
@@ -236,7 +237,7 @@ std::string behind_text(const RankedPlan& plan, const RankedPlan& best) {
 std::string what_takes_the_time(const RankedPlan& plan) {
   constexpr double least_share = 0.05;
   constexpr std::size_t most_lines = 2;
-  if (plan.method != RankMethod::simulated) return "not simulated: time is a lower bound";
+  if (!is_simulated(plan)) return "not simulated";
   std::vector<Line> lines(all_lines.begin(), all_lines.end());
   std::ranges::stable_sort(
       lines, [&](Line a, Line b) { return plan.breakdown.of(a) > plan.breakdown.of(b); });
@@ -293,6 +294,12 @@ Words interval_words(const JsonValue& data, const std::string& at) {
              : low + " to " + figure(data, at + "/iteration_time_interval_s/1", text_of_time);
 }
 
+/// Time of the plan at `at`, marked where it is only a lower bound.
+Words time_words(const RankedPlan& plan, const JsonValue& data, const std::string& at) {
+  return Words(is_simulated(plan) ? "" : "≥ ") +
+         figure(data, at + "/iteration_time_s", text_of_time);
+}
+
 /// Memory of the fullest GPU, marked where whether it fits is not sure.
 Words memory_words(const RankedPlan& plan, const JsonValue& data, const std::string& at) {
   return Words(plan.memory_verdict == MemoryVerdict::lower_bound ? "≥ " : "") +
@@ -326,9 +333,8 @@ document::Table plan_table(const RankResult& result, const JsonValue& data) {
                    is_number ? at + key.pointer : "");
     });
   }
-  add("r", "time", [&](std::size_t, const std::string& at) {
-    return figure(data, at + "/iteration_time_s", text_of_time);
-  });
+  add("r", "time",
+      [&](std::size_t i, const std::string& at) { return time_words(result.plans[i], data, at); });
   if (result.plans.size() > 1 && result.plans.front().place == 1)
     add("r?", "slower by", [&](std::size_t i, const std::string&) {
       const RankedPlan& plan = result.plans[i];
@@ -337,12 +343,14 @@ document::Table plan_table(const RankResult& result, const JsonValue& data) {
   if (any_interval(result))
     add("R", "90 % interval",
         [&](std::size_t, const std::string& at) { return interval_words(data, at); });
-  add("r????", "samples/s", [&](std::size_t, const std::string& at) {
-    return figure(data, at + "/samples_per_s", tenths_text);
+  add("r????", "samples/s", [&](std::size_t i, const std::string& at) {
+    return Words(is_simulated(result.plans[i]) ? "" : "≤ ") +
+           figure(data, at + "/samples_per_s", tenths_text);
   });
   if (!is_always_shown(result.objective))
     add("r", result.objective_column.title, [&](std::size_t i, const std::string&) {
-      return Words(number_text(result.objective_column, result.plans[i].penalty));
+      return Words((is_simulated(result.plans[i]) ? "" : "≥ ") +
+                   number_text(result.objective_column, result.plans[i].penalty));
     });
   add("r", "memory", [&](std::size_t i, const std::string& at) {
     return memory_words(result.plans[i], data, at);
@@ -368,9 +376,12 @@ Chart plan_chart(const Scenario& base, const RankResult& result) {
     sizes.push_back(size);
   }
   const auto [least, most] = std::ranges::minmax_element(times);
-  chart.x = {
-      *least * (1 - room), *most * (1 + room), seconds_mark,
-      std::string("time of an iteration") + (any_interval(result) ? "; line: 90 % interval" : "")};
+  chart.x = {*least * (1 - room), *most * (1 + room), seconds_mark,
+             std::string("time of an iteration") +
+                 (any_interval(result) ? "; line: 90 % interval" : "") +
+                 (std::ranges::all_of(result.plans, is_simulated)
+                      ? ""
+                      : "; of plans not simulated the lower bound")};
   const Bytes usable = base.nodes.front().device.usable_memory;
   const bool is_same_for_all = std::ranges::all_of(
       base.nodes, [&](const NodeType& node) { return node.device.usable_memory == usable; });
@@ -464,19 +475,37 @@ Words best_words(const RankResult& result, const JsonValue& data) {
     return (number > 0 ? "plan " + std::to_string(number) + ", " : "") +
            detail::plan_items(plan.choice.training, plan.choice.parallel).front();
   };
+  const auto time_of = [&](const RankedPlan& plan, const char* at) {
+    const Words time = figure(data, std::string(at) + "/iteration_time_s", text_of_time);
+    return is_simulated(plan) ? time + " per iteration"
+                              : "at least " + time + " per iteration (not simulated)";
+  };
   const RankedPlan& best = result.plans.front();
-  const Words words = "best: " + short_name(best, 1) + ", " +
-                      figure(data, "/plans/0/iteration_time_s", text_of_time) + " per iteration";
+  const Words words = (is_simulated(best) ? "best: " : "least bound: ") + short_name(best, 1) +
+                      ", " + time_of(best, "/plans/0");
   if (is_sure(best)) return words;
   const Words unsure =
       words + (best.memory_verdict == MemoryVerdict::at_risk ? ", at risk of not fitting"
                                                              : ", not known to fit");
   const auto [plan, number] = surest(result);
   if (plan == nullptr) return unsure + "; no plan surely fits";
+  const Words behind =
+      figure(data, "/best_sure_plan/behind_best", percent_text) +
+      (result.objective == Objective::energy_per_token ? " more energy" : " slower");
   return unsure + "; best that surely fits: " + short_name(*plan, number) + ", " +
-         figure(data, "/best_sure_plan/behind_best", percent_text) +
-         (result.objective == Objective::energy_per_token ? " more energy" : " slower") +
+         (is_simulated(best) && is_simulated(*plan) ? behind : time_of(*plan, "/best_sure_plan")) +
          " (--set /search/surely_fits=true ranks only such plans)";
+}
+
+/// Plans whose times are bounds.
+std::optional<Verdict> not_simulated(const RankResult& result) {
+  const std::vector<std::size_t> bounds =
+      plans_where(result, [](const RankedPlan& plan) { return !is_simulated(plan); });
+  if (bounds.empty()) return std::nullopt;
+  return Verdict{"≥", std::string("not simulated: ") + (bounds.size() == 1 ? "plan " : "plans ") +
+                          labels_of(bounds) +
+                          (bounds.size() == 1 ? ". Its time is a lower bound"
+                                              : ". Their times are lower bounds")};
 }
 
 /// Plans that fit by less than predictions of memory miss by.
@@ -510,7 +539,7 @@ Words avoided_words(const RankResult& result, const JsonValue& data) {
                            ": ";
   if (result.plans.empty()) return what + "no plan can be recommended";
   const Words takes =
-      what + "the best plan takes " + figure(data, "/plans/0/iteration_time_s", text_of_time);
+      what + "the best plan takes " + time_words(result.plans.front(), data, "/plans/0");
   if (!avoided.best_of_all) return takes + "; with nothing avoided, none can be recommended";
   constexpr double least = 0.0005;  // what rounds to 0.1 %
   const double change = result.plans.front().time / *avoided.best_of_all - 1;
@@ -649,6 +678,7 @@ document::Section search_section(const Scenario& base, const RankResult& result,
     section.parts.emplace_back(why_none(base, result));
     return section;
   }
+  if (auto bounds = not_simulated(result)) section.parts.emplace_back(*std::move(bounds));
   if (auto risk = at_risk(result)) section.parts.emplace_back(*std::move(risk));
   if (auto unknown = unknown_fit(result)) section.parts.emplace_back(*std::move(unknown));
   if (auto shared = shared_place(result)) section.parts.emplace_back(*std::move(shared));
@@ -669,8 +699,9 @@ document::Figures best_figures(const RankResult& result, const JsonValue& data) 
   if (const Words interval = interval_words(data, "/plans/0"); !interval.empty())
     note = note + "; 90 % interval " + interval;
   return {
-      {"per iteration", at_best("/iteration_time_s", text_of_time), note},
-      {"samples/s", at_best("/samples_per_s", tenths_text)},
+      {"per iteration", time_words(result.plans.front(), data, "/plans/0"), note},
+      {"samples/s", Words(is_simulated(result.plans.front()) ? "" : "≤ ") +
+                        at_best("/samples_per_s", tenths_text)},
       {"memory of the fullest GPU", memory_words(result.plans.front(), data, "/plans/0"),
        result.plans.front().memory_verdict == MemoryVerdict::lower_bound ? "not known to fit" : ""},
       {"plans considered", figure(data, "/considered", grouped_text)},
@@ -742,7 +773,7 @@ std::vector<document::Part> why_parts(const PlanExplanation& explanation, const 
   const RankedPlan& plan = *explanation.simulated;
   const Words facts = figure(data, "/iteration_time_s", text_of_time) + " per iteration, " +
                       to_text(plan.memory_max) + " of memory";
-  if (!explanation.best || explanation.best->method == RankMethod::estimated)
+  if (!explanation.best || !is_simulated(*explanation.best))
     return {Verdict{"~", facts + "; the search found no plan to compare it with"}};
   const RankedPlan& best = *explanation.best;
   if (plan.time <= best.time) return {Verdict{"✓", facts + ": no plan of the search is faster"}};
