@@ -1578,12 +1578,28 @@ TEST_CASE("a configuration of DeepSpeed needs a model, and says what it leaves o
   CHECK(contains(run.messages, "zero_hpz_partition_size 8"));
   CHECK(contains(run.messages, "stage3_typo 1"));
   CHECK(contains(run.messages, "zero_optimization.stage3_prefetch_bucket_size 1"));
-  CHECK(contains(run.messages, "left to the defaults here: train_batch_size"));
+  CHECK(contains(run.messages, "calls DeepSpeed: train_batch_size 128 here; write others"));
   CHECK(contains(run.messages, "is that of llama2-7b, 4096 tokens: --sequence N gives another"));
   run.request.options.sequence = 1024;
   run.run();
   CHECK(json_at(run, "/model/sequence") == "1024");
   CHECK_FALSE(contains(run.messages, "4096 tokens"));
+}
+
+TEST_CASE("what is taken for auto in a configuration of DeepSpeed is said, with how to change it") {
+  ImportRun run = launch("deepspeed");
+  run.request.options.model = "llama2-7b";
+  run.request.options.gpus = 16;
+  run.with("ds.json", R"({"train_batch_size": "auto", "train_micro_batch_size_per_gpu": "auto",
+      "gradient_accumulation_steps": "auto", "zero_optimization": {"stage": 3,
+      "reduce_bucket_size": "auto"}, "bf16": {"enabled": "auto"}, "fp16": {"enabled": "auto"}})")
+      .run();
+  CHECK(contains(run.messages,
+                 "train_batch_size 16, train_micro_batch_size_per_gpu 1, "
+                 "gradient_accumulation_steps 1, bf16.enabled true, fp16.enabled false here"));
+  CHECK(contains(run.messages, "--set /training/micro_batch=N"));
+  CHECK(contains(run.messages, "zero_optimization.reduce_bucket_size left to the defaults here"));
+  CHECK(json_at(run, "/training/precision") == "\"bf16\"");
 }
 
 TEST_CASE("each key of DeepSpeed is used, changes nothing, or is named") {

@@ -3,17 +3,47 @@
 #include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "core/file_io.hpp"
 #include "core/json_value.hpp"
 #include "core/number_in.hpp"
 #include "core/option_error.hpp"
+#include "core/text_list.hpp"
 #include "importers/base_platform.hpp"
 #include "importers/launch_scenario.hpp"
 #include "report/json_object.hpp"
 
 namespace windtunnel::formats {
 namespace {
+
+/// Says what is taken for the settings that are "auto", and how to give other values.
+void note_chosen(LaunchScenario& scenario, const std::vector<LaunchSetting>& chosen, int data) {
+  const int global = scenario.at("/training/global_batch", 0),
+            micro = scenario.at("/training/micro_batch", 1);
+  std::vector<std::string> taken, left;
+  for (const LaunchSetting& each : chosen) {
+    const auto take = [&](const auto& value) { taken.push_back(each.written + " " + value); };
+    if (each.key == "train-batch-size")
+      take(std::to_string(global));
+    else if (each.key == "train-micro-batch-size-per-gpu")
+      take(std::to_string(micro));
+    else if (each.key == "gradient-accumulation-steps")
+      take(std::to_string(global / (micro * data)));
+    else if (each.key.ends_with("16.enabled"))
+      take(each.key.starts_with(scenario.is("/training/precision", "bf16") ? "b" : "f") ? "true"
+                                                                                        : "false");
+    else
+      left.push_back(each.written);
+  }
+  const std::string beginning = "\"auto\" is chosen by the program that calls DeepSpeed: ";
+  if (!taken.empty())
+    scenario.note(beginning + listed(taken) +
+                  " here; write others in place of \"auto\", or change them with `windtunnel run "
+                  "--set /training/micro_batch=N --set /training/global_batch=N --set "
+                  "/training/precision=fp16`");
+  if (!left.empty()) scenario.note(beginning + listed(left) + " left to the defaults here");
+}
 
 Imported import_deepspeed(const ImportRequest& request, const Library& library) {
   Problems problems;
@@ -27,9 +57,9 @@ Imported import_deepspeed(const ImportRequest& request, const Library& library) 
     throw option_error("import", request.kind,
                        "a configuration of DeepSpeed does not say the model", "give --model MODEL");
   LaunchSettings settings = read_json_settings(config);
-  std::string chosen;
+  std::vector<LaunchSetting> chosen;
   std::erase_if(settings.settings, [&](const LaunchSetting& each) {
-    if (each.value == "auto") chosen += (chosen.empty() ? "" : ", ") + each.written;
+    if (each.value == "auto") chosen.push_back(each);
     return each.value == "auto";
   });
   if (settings.settings.empty() && !chosen.empty())
@@ -69,11 +99,6 @@ Imported import_deepspeed(const ImportRequest& request, const Library& library) 
     scenario.note("the sequence, of which the file says nothing, is that of " +
                   request.options.model + ", " + canonical_text(*sequence) +
                   " tokens: --sequence N gives another");
-  if (!chosen.empty())
-    scenario.note(
-        "\"auto\" is chosen by the program that calls DeepSpeed, and is left to the defaults "
-        "here: " +
-        chosen);
   // train_batch_size = micro batch * accumulation steps * replicas (DeepSpeedConfig._batch_assertion()); of two it makes the third.
   const int samples = scenario.number("train-micro-batch-size-per-gpu") *
                       scenario.number("gradient-accumulation-steps");
@@ -98,10 +123,12 @@ Imported import_deepspeed(const ImportRequest& request, const Library& library) 
                        global > 0 ? std::max(1, global / data / steps) : 1);
   if (global == 0)
     scenario.set("/training/global_batch", scenario.at("/training/micro_batch", 1) * steps * data);
-  const bool is_auto = chosen.find("16.enabled") != std::string::npos;
+  const bool is_auto = std::ranges::any_of(
+      chosen, [](const LaunchSetting& each) { return each.key.ends_with("16.enabled"); });
   if (!is_auto && !scenario.has("/training/precision"))
     scenario.note("neither bf16 nor fp16 is enabled: DeepSpeed trains in fp32");
   scenario.set_default("/training/precision", is_auto ? "bf16" : "fp32");
+  note_chosen(scenario, chosen, data);
   scenario.note(
       "whether activations are recomputed is said by the program that calls DeepSpeed "
       "(gradient_checkpointing of Transformers): where they are, write \"recompute\": \"full\" "
