@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/contracts.hpp"
+#include "core/edit_distance.hpp"
 #include "core/mapped.hpp"
 #include "core/terminal_safe.hpp"
 #include "core/utf8.hpp"
@@ -141,26 +142,6 @@ std::string text_of_all(const std::vector<Problem>& problems, std::size_t more) 
 
 bool is_same_place(const Origin& a, const Origin& b) {
   return is_same_source(a, b) && a.line == b.line && a.column == b.column;
-}
-
-/// Edits (insert, delete, replace, swap neighbours) that turn `a` into `b`; no letter is edited
-/// twice ("optimal string alignment"). Three rows of Wagner & Fischer, J. ACM 21(1), 1974, with
-/// Damerau's swap.
-std::size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> before_last(b.size() + 1), last(b.size() + 1), row(b.size() + 1);
-  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
-  for (std::size_t i = 1; i <= a.size(); ++i) {
-    before_last.swap(last);
-    last.swap(row);
-    row[0] = i;
-    for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t replaced = last[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1);
-      row[j] = std::min({last[j] + 1, row[j - 1] + 1, replaced});
-      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
-        row[j] = std::min(row[j], before_last[j - 2] + 1);
-    }
-  }
-  return row[b.size()];
 }
 
 }  // namespace

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "core/count_text.hpp"
+#include "core/edit_distance.hpp"
 #include "core/file_io.hpp"
 #include "core/json_value.hpp"
 #include "core/option_error.hpp"
@@ -378,6 +379,18 @@ LaunchScenario::LaunchScenario(const ImportRequest& request, const Library& libr
       return (setting.key + " " + setting.value).starts_with(beginning.string());
     });
   };
+  const JsonValue* const refused = find_at(known, "/refused/options");
+  std::vector<const LaunchSetting*> unknown;
+  for (const LaunchSetting& each : settings_.settings)
+    if (known.find("keys")->find(each.key) == nullptr && !is_harmless(each) &&
+        (refused == nullptr || refused->find(each.key) == nullptr))
+      unknown.push_back(&each);
+  refuse_misspelt(unknown, *known.find("keys"));
+  for (const char* const size : {"num-layers", "hidden-size"})
+    for (const LaunchSetting* const each : unknown)
+      if (settings_.find(size) == nullptr && closest_match(each->key, {size}) == size)
+        near_sizes_ += "; did you mean " + written_like(*each, size) + " by " + each->written +
+                       " " + each->value + " in line " + std::to_string(each->line) + "?";
   if (std::ranges::none_of(settings_.settings, [&](const LaunchSetting& each) {
         return !each.is_of_launcher() && std::ranges::count(counts_of_gpus(), each.key) == 0 &&
                (known.find("keys")->find(each.key) != nullptr || is_harmless(each));
@@ -445,6 +458,27 @@ void LaunchScenario::refuse_other_models(const JsonValue* refused) const {
   if (!sparse.empty())
     refuse_model("sparse attention", listed(sparse),
                  "take these options out to import the model with whole attention");
+}
+
+std::string LaunchScenario::written_like(const LaunchSetting& setting, std::string key) const {
+  if (setting.written.find('_') != std::string::npos) std::ranges::replace(key, '-', '_');
+  const bool is_option = !settings_.program.empty() && key.find('.') == std::string::npos;
+  return (is_option ? "--" : "") + key;
+}
+
+void LaunchScenario::refuse_misspelt(const std::vector<const LaunchSetting*>& unknown,
+                                     const JsonValue& keys) const {
+  std::vector<std::string> free;  // what the file gives in its own spelling is not given again
+  for (const JsonValue::Member& member : keys.object())
+    if (settings_.find(member.key) == nullptr) free.push_back(member.key);
+  std::vector<std::string> problems;
+  for (const LaunchSetting* const each : unknown)
+    if (const std::string meant = misspelt_match(each->key, free); !meant.empty())
+      problems.push_back("line " + std::to_string(each->line) + ": " + each->written +
+                         " is not known; did you mean " + written_like(*each, meant) + "?");
+  if (!problems.empty())
+    refuse(", " + joined(problems, "; "),
+           "correct it, or take it out if it is an option of a program of your own");
 }
 
 void LaunchScenario::refuse(const std::string& message, const std::string& hint) const {
@@ -725,7 +759,7 @@ void LaunchScenario::choose_model() {
   }
   if (model.find("layers") == nullptr || model.find("hidden") == nullptr)
     refuse(" does not say the model's layers and hidden size" +
-               left_out({"/model/layers", "/model/hidden"}),
+               left_out({"/model/layers", "/model/hidden"}) + near_sizes_,
            "give --model MODEL: a name that `windtunnel list models` prints, or a "
            "path (import hf-config makes such a file)" +
                or_variables({"/model/layers", "/model/hidden"}));

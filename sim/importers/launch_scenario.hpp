@@ -164,6 +164,11 @@ class LaunchScenario {
   /// What the file that --model names, or else the file itself, says of the model.
   JsonValue model() const;
   void refuse_other_models(const JsonValue* refused) const;
+  /// Refuses settings that no table knows and that are hardly anything but misspelt ones that it translates: without them the run would be another one.
+  void refuse_misspelt(const std::vector<const LaunchSetting*>& unknown,
+                       const JsonValue& keys) const;
+  /// "--num-layers", "zero_optimization.stage": the key as the setting is written.
+  std::string written_like(const LaunchSetting& setting, std::string key) const;
   /// Throws an InputError about the file: `message` follows its name.
   [[noreturn]] void refuse(const std::string& message, const std::string& hint) const;
   std::string with_written_keys(std::string text) const;
@@ -200,6 +205,7 @@ class LaunchScenario {
   std::vector<LeftOut> unread_, unread_counts_;  ///< of a program; counts_of_gpus() on their own
   std::vector<LeftOut> left_out_;                ///< of a configuration
   std::string about_gpus_;                       ///< note_gpus()
+  std::string near_sizes_;                       ///< "; did you mean --num-layers by layers 32?"
   Imported imported_;
 };
 

@@ -1602,6 +1602,40 @@ TEST_CASE("what is taken for auto in a configuration of DeepSpeed is said, with 
   CHECK(json_at(run, "/training/precision") == "\"bf16\"");
 }
 
+TEST_CASE("a misspelt option is refused, with the one that is meant") {
+  const auto problem = [](const char* kind, const char* file, const std::string& text) {
+    ImportRun run = launch(kind);
+    run.request.options.gpus = 8;
+    if (std::string(kind) == "deepspeed") run.request.options.model = "llama2-7b";
+    return run.with(file, text).problem();
+  };
+  const std::string script =
+      "torchrun pretrain_gpt.py --hidden-size 4096 --num-attention-heads 32 --seq-length 4096 "
+      "--micro-batch-size 1 --global-batch-size 96 --bf16 --vocab-size 32000 ";
+  CHECK(contains(
+      problem("megatron", "a.sh", script + "--num-layers 32 --tensor-model-parallel-sz 2\n"),
+      "line 1: tensor-model-parallel-sz is not known; did you mean "
+      "--tensor-model-parallel-size?"));
+  CHECK(contains(problem("megatron", "a.sh", script + "--num-layer 32\n"),
+                 "did you mean --num-layers?"));
+  CHECK(contains(problem("megatron", "a.sh", script + "--num_layer 32\n"),
+                 "did you mean --num_layers?"));
+  // Too far to be sure, and yet a size is missing.
+  CHECK(contains(problem("megatron", "a.sh", script + "--n-layers 32\n"),
+                 "did you mean --num-layers by n-layers 32 in line 1?"));
+  CHECK(contains(problem("deepspeed", "ds.json", R"({"train_micro_batch_size_per_gpu": 2,
+                         "bf16": {"enabled": true}, "zero_optimisation": {"stage": 3}})"),
+                 "zero_optimisation.stage is not known; did you mean zero_optimization.stage?"));
+  // An option of another version, one far from all, and one whose neighbour is given.
+  const std::string messages = messages_of(
+      "--num-layers 32 --hidden-size 4096 --num-attention-heads 32 --seq-length 4096 "
+      "--micro-batch-size 1 --global-batch-size 96 --bf16 --vocab-size 32000 "
+      "--use-flash-attn-v3 --fsdp-double-buffer --num-layerz 2");
+  CHECK(contains(messages, "fsdp-double-buffer"));
+  CHECK(contains(messages, "use-flash-attn-v3"));
+  CHECK(contains(messages, "num-layerz 2"));
+}
+
 TEST_CASE("each key of DeepSpeed is used, changes nothing, or is named") {
   std::string messages;
   const auto value = [&](const std::string& settings, const char* pointer) {
