@@ -23,7 +23,9 @@
 #include "scenario/overrides.hpp"
 #include "scenario/plan_json.hpp"
 #include "scenario/scenario.hpp"
+#include "schedule/in_flight.hpp"
 #include "simulate/built_scenario.hpp"
+#include "simulate/memory_inputs.hpp"
 #include "simulate/simulate.hpp"
 #include "simulate/tasks.hpp"
 #include "units/amount_range.hpp"
@@ -927,7 +929,18 @@ std::vector<WhatIfResult> simulate_what_ifs(const Scenario& scenario, const Libr
     try {
       const Scenario changed =
           read_scenario(asked, library.root, library, {changes[i].overrides, scenario.seed});
-      return {simulate_plan(changed, changed.plan), {}};
+      PlanFigures figures = simulate_plan(changed, changed.plan);
+      if (!figures.memory.fits && changed.plan.parallel.no_sync) {
+        Overrides overrides = changes[i].overrides;
+        for (const char* key : {"/parallel/no_sync", "/parallel/overlap_gradient_reduce"})
+          overrides.emplace_back(key, "false");
+        const Scenario scattered =
+            read_scenario(asked, library.root, library, {overrides, scenario.seed});
+        const Plan& plan = scattered.plan;
+        if (account_memory(scattered, plan, count_in_flight(plan)).fits)
+          figures.memory.advice = "fits with no_sync false";
+      }
+      return {std::move(figures), {}};
     } catch (const InputError& error) {
       return {std::nullopt, error.problems().front().message};
     }
@@ -955,6 +968,7 @@ std::vector<WhatIfResult> simulate_what_ifs(const Scenario& scenario, const Libr
     result.iteration_time = figures->iteration_time;
     result.breakdown = figures->breakdown;
     result.fits = figures->memory.fits;
+    result.memory_advice = figures->memory.advice;
   }
   return results;
 }

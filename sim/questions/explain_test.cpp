@@ -566,5 +566,20 @@ TEST_CASE("what-ifs about GPUs, links and NICs leave what was measured") {
   }
 }
 
+TEST_CASE("smaller microbatches, whose whole gradients do not fit, say what would") {
+  const Scenario scenario = read_explained(R"({
+    "model": {"extends": "mixtral-8x7b", "sequence": 4096}, "platform": "dgx-h100", "nodes": 2,
+    "software": "transformers-2024",
+    "training": {"global_batch": 128, "micro_batch": 8, "precision": "bf16", "recompute": "full"},
+    "parallel": {"tensor": 1, "pipeline": 1, "zero_stage": 3, "expert": 1}})");
+  const WhatIf smaller{WhatIfKind::training, "smaller", {{"/training/micro_batch", "4"}}};
+  const WhatIf unrecomputed{WhatIfKind::training, "none", {{"/training/recompute", "none"}}};
+  const auto results = simulate_what_ifs(scenario, library(), {smaller, unrecomputed}, 1);
+  REQUIRE(results.size() == 2);
+  for (const WhatIfResult& result : results) CHECK_FALSE(result.fits);
+  CHECK(results[0].memory_advice == "fits with no_sync false");
+  CHECK(results[1].memory_advice.empty());
+}
+
 }  // namespace
 }  // namespace windtunnel

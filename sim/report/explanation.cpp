@@ -360,6 +360,7 @@ JsonValue what_if_value(const Explanation& explanation, const WhatIfResult& resu
                 {{"iteration_time_s", result.iteration_time},
                  {"change", result.iteration_time / explanation.report.iteration_time - 1},
                  {"fits", result.fits},
+                 {"memory_advice", only_if(!result.memory_advice.empty(), result.memory_advice)},
                  {"breakdown_s", breakdown_value(result.breakdown)},
                  {"ordering", result.ordering ? std::optional(ordering_value(*result.ordering))
                                               : std::nullopt}});
@@ -591,7 +592,9 @@ std::string change_text(double change) {
 
 std::string memory_note(const WhatIfResult& result, const Report& report) {
   if (result.fits == report.memory.fits) return "";
-  return result.fits ? "fits in memory" : "does not fit in memory";
+  if (result.fits) return "fits in memory";
+  return "does not fit in memory" +
+         (result.memory_advice.empty() ? "" : "; " + result.memory_advice);
 }
 
 std::string moved_text(const WhatIfResult& result, const Report& report) {

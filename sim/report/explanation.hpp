@@ -127,6 +127,8 @@ struct WhatIfResult {
   std::optional<double> saves_at_most = {};
   std::optional<Ordering> ordering =
       {};  ///< of a choice, against the scenario as it is; where errors are known
+  /// Where it does not fit since whole gradients wait for the last microbatch: what would make it fit.
+  std::string memory_advice = {};
 };
 
 /// Why an iteration takes as long as it does, and what would change it.
@@ -155,7 +157,7 @@ std::string change_text(double change);
 /// Changes of the breakdown's lines: "pipeline bubble -1.2 s, compute -0.5 s", the largest three.
 std::string moved_text(const WhatIfResult& result, const Report& report);
 
-/// "does not fit in memory" where the scenario does, "fits in memory" where it does not; else nothing.
+/// "does not fit in memory; fits with no_sync false" where the scenario does, "fits in memory" where it does not; else nothing.
 std::string memory_note(const WhatIfResult& result, const Report& report);
 
 /// Output of `windtunnel explain`:

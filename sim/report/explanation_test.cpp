@@ -132,6 +132,8 @@ TEST_CASE(
   Report misfit = e.report;
   misfit.memory.fits = false;
   CHECK(memory_note(too_large, misfit).empty());
+  too_large.memory_advice = "fits with no_sync false";
+  CHECK(memory_note(too_large, e.report) == "does not fit in memory; fits with no_sync false");
   too_large.fits = true;
   CHECK(memory_note(too_large, misfit) == "fits in memory");
   CHECK(html.find("no speed &lt;known&gt;</td>") != std::string::npos);
