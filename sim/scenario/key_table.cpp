@@ -772,8 +772,8 @@ const std::vector<Key>& key_table() {
                            "--no-gradient-accumulation-fusion", "--ckpt-format fsdp_dtensor"}}),
        .is_choice = always},
       {.pointer = "/parallel/no_sync",
-       .meaning = "with zero_stage 3: gradients are added up, whole, until the last microbatch "
-                  "(no_sync() of PyTorch's FSDP); else scattered on every one",
+       .meaning = "gradients stay whole until the last microbatch; with zero_stage 3: no_sync() of "
+                  "FSDP; `false` scatters every one's (accelerate's sync_each_batch)",
        .value = flag(&Parallel::no_sync),
        .fallback =
            [](PlanChoice& choice, const SoftwareProfile& software) {
@@ -928,12 +928,19 @@ const std::vector<SearchKey>& search_keys() {
       {&key_named("recompute"), "recomputation to try", "what the software supports",
        R"(["selective", "full"])"},
       {&key_named("sequence_parallel"), "with it, without it, or both",
-       "what the software supports", "[true, false]", false, splits_tensors},
+       "what the software supports", "[true, false]", false,
+       [](const PlanChoice& choice) { return splits_tensors(choice.parallel); }},
       {&key_named("expert"), "expert-parallel degrees to try", "divisors of the experts", "[4, 8]"},
       {&key_named("expert_tensor"), "expert-tensor-parallel degrees to try", "1 and `tensor`",
        "[1, 2]"},
       {&key_named("zero_stage"), "stages of ZeRO to try", "what the software supports", "[0, 1]",
-       false, has_replicas},
+       false, [](const PlanChoice& choice) { return has_replicas(choice.parallel); }},
+      {&key_named("no_sync"), "with it, without it, or both", "both where the software has it",
+       "[true, false]", false,
+       [](const PlanChoice& choice) {
+         return choice.parallel.can_scatter_in_passes() && choice.parallel.data > 0 &&
+                microbatches_of(choice.training, choice.parallel) > 1;
+       }},
   };
   return table;
 }

@@ -142,7 +142,7 @@ struct SearchKey {
   std::string example;         ///< JSON
   bool varies_always = false;  ///< even if it is left out
   /// True if two plans that differ only in this key behave differently. None: always.
-  std::function<bool(const Parallel&)> matters = {};
+  std::function<bool(const PlanChoice&)> matters = {};
 };
 
 /// In the order in which values vary, the first slowest.

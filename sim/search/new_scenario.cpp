@@ -202,6 +202,9 @@ JsonValue short_search(const Scenario& scenario, int zero_stage) {
        {"schedule",
         array_of(std::vector<std::string>{"1f1b", "interleaved_1f1b"}, json_of<std::string>)},
        {"zero_stage", numbers({zero_stage})}});
+  if (zero_stage == 3 && scenario.software.no_sync)
+    search.set("no_sync", array_of(std::vector<bool>{true, false},
+                                   [](bool value) { return JsonValue(value); }));
   if (scenario.model.moe) search.set("expert", numbers(expert_groups(scenario)));
   if (const std::vector<int> parts = contexts(scenario); parts.size() > 1)
     search.set("context", numbers(parts));
@@ -420,6 +423,8 @@ NewScenario new_scenario(const NewScenarioRequest& request, const Library& libra
   if (plan.choice.parallel.virtual_pipeline > 1)
     parallel.insert(parallel.end(), {"virtual_pipeline", "schedule"});
   parallel.insert(parallel.end(), {"sequence_parallel", "zero_stage"});
+  if (base.software.no_sync && plan.choice.parallel.scatters_in_passes() && plan.microbatches > 1)
+    parallel.emplace_back("no_sync");
   if (base.model.moe) parallel.emplace_back("expert");
   for (const auto& [block, keys] : {std::pair{"training", training}, {"parallel", parallel}}) {
     JsonValue values{JsonValue::Object{}};

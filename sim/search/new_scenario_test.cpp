@@ -150,6 +150,15 @@ TEST_CASE("ZeRO 3 is tried where nothing else fits") {
   CHECK(contains(text, "// what replicas share: 3 weights too (FSDP)"));
 }
 
+TEST_CASE("where whole gradients do not fit, those of every microbatch are scattered") {
+  NewScenarioRequest request{"mixtral-8x7b", "dgx-h100", 16};
+  request.overrides = {{"/software", "transformers-2024"}};
+  const NewScenario made = new_scenario(request, shipped());
+  CHECK(made.doubt.empty());
+  CHECK(contains(made.text, "\"no_sync\": false"));
+  CHECK_FALSE(scenario_in(made.text).plan.parallel.no_sync);
+}
+
 TEST_CASE("GPUs that are not whole nodes are refused with the counts next to them") {
   CHECK_THROWS_WITH_AS(new_scenario({"llama3-8b", "dgx-h100", 12}, shipped()),
                        doctest::Contains("--gpus 8 or --gpus 16"), InputError);

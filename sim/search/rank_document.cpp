@@ -426,6 +426,7 @@ std::string said_once(const RankResult& result) {
 bool is_worth_saying(const TriedKey& held, const Scenario& base) {
   const std::string name = held.key->name();
   if (!base.model.moe && (name == "expert" || name == "expert_tensor")) return false;
+  if (name == "no_sync" && !base.software.no_sync) return held.values.front() == 1;
   const bool can_be_searched = std::ranges::any_of(
       search_keys(), [&](const SearchKey& searched) { return searched.key == held.key; });
   return can_be_searched || held.values.front() != held.key->value.get({});

@@ -105,16 +105,20 @@ ClusterShape cluster_of(const std::vector<NodeType>& nodes) {
   return cluster;
 }
 
+bool is_left_out(const Scenario& base, const std::string& pointer) {
+  const JsonValue* const value = find_at(base.resolved, pointer);
+  return value != nullptr && value->origin.kind == OriginKind::defaulted;
+}
+
 bool balances_layers(const Scenario& base) {
   const auto& moe = base.model.moe;
   if (moe && (moe->dense_layers > 0 || moe->every > 1)) return false;
   if (base.balances_stages) return true;
-  const JsonValue* const given = find_at(base.resolved, plan_keys::stage_layers);
-  const bool is_open = given != nullptr && given->origin.kind == OriginKind::defaulted;
   const auto speed = [](const NodeType& node) {
     return std::tie(node.device.name, node.compute_efficiency, node.launch_slowdown);
   };
-  return is_open && std::ranges::any_of(base.nodes, [&](const NodeType& node) {
+  return is_left_out(base, plan_keys::stage_layers) &&
+         std::ranges::any_of(base.nodes, [&](const NodeType& node) {
            return speed(node) != speed(base.nodes.front());
          });
 }
@@ -149,6 +153,7 @@ class Defaults {
     if (name == "micro_batch")
       return as_far_as_supported(key, powers_of_two(largest_default_micro_batch));
     if (name == "data") return {};
+    if (name == "no_sync") return no_sync(key);
     const bool is_written = base_.plan.parallel.schedule->written != nullptr;
     if (name == "schedule" && (is_written || !space_.tries_everything)) return {};
     return space_.tries_everything && !is_written ? supported(key) : std::vector{own(key)};
@@ -157,6 +162,13 @@ class Defaults {
  private:
   int own(const Key& key) const {
     return key.value.get({base_.plan.training, base_.plan.parallel});
+  }
+
+  /// Both where the stack keeps whole gradients and nobody decided; else each plan has what the file says, or its default.
+  std::vector<int> no_sync(const Key& key) const {
+    if (!space_.tries_everything || !base_.software.no_sync || !is_left_out(base_, key.pointer))
+      return {};
+    return as_far_as_supported(key, {1, 0});
   }
 
   /// The values that the stack lists, and the file's own; all if it lists none.
@@ -227,6 +239,12 @@ class Defaults {
   const SearchLists supported_;
 };
 
+/// The value of a key that is not searched: the file's, or the default of this plan.
+int unsearched_value(const Scenario& base, const Key& key, PlanChoice choice) {
+  if (is_left_out(base, key.pointer)) key.fallback(choice, base.software);
+  return key.value.get(choice);
+}
+
 /// Values that follow from those of the other axes.
 std::vector<int> derived_values(const Scenario& base, const SearchSpace& space, const Key& key) {
   std::vector<int> values;
@@ -241,6 +259,17 @@ std::vector<int> derived_values(const Scenario& base, const SearchSpace& space, 
           const std::int64_t ranks = replica.ranks_of_replica();
           if (space.gpus % ranks == 0) values.push_back(static_cast<int>(space.gpus / ranks));
         }
+  } else if (key.name() == "no_sync") {
+    const auto tries = [&](const char* axis, int value) {
+      return std::ranges::count(space.of(axis), value) > 0;
+    };
+    PlanChoice choice{base.plan.training, base.plan.parallel};
+    const bool may_keep = !is_left_out(base, key.pointer) || base.software.no_sync;
+    if (may_keep && tries("zero_stage", 3) && tries("pipeline", 1)) {
+      choice.parallel.zero_stage = 3;
+      choice.parallel.pipeline = 1;
+      values.push_back(unsearched_value(base, key, choice));
+    }
   } else {
     PlanChoice choice{base.plan.training, base.plan.parallel};
     for (const int chunks : space.of("virtual_pipeline")) {
@@ -303,8 +332,9 @@ std::vector<TriedKey> tried_keys(const Scenario& base, const SearchSpace& space)
   std::vector<TriedKey> tried;
   for (std::size_t i = 0; i < search_keys().size(); ++i) {
     const Key& key = *search_keys()[i].key;
-    tried.push_back(
-        {&key, space.values[i].empty() ? derived_values(base, space, key) : space.values[i]});
+    std::vector<int> values =
+        space.values[i].empty() ? derived_values(base, space, key) : space.values[i];
+    if (!values.empty() || key.name() != "no_sync") tried.push_back({&key, std::move(values)});
   }
   const auto is_listed = [&](const Key& key) {
     return std::ranges::any_of(tried, [&](const TriedKey& each) { return each.key == &key; });
@@ -367,9 +397,7 @@ class Enumeration {
       if (!key.fallback) continue;
       const bool is_searched = std::ranges::any_of(
           search_keys(), [&](const SearchKey& searched) { return searched.key == &key; });
-      const JsonValue* const value = find_at(base.resolved, key.pointer);
-      if (!is_searched && value != nullptr && value->origin.kind == OriginKind::defaulted)
-        keys.push_back(&key);
+      if (!is_searched && is_left_out(base, key.pointer)) keys.push_back(&key);
     }
     return keys;
   }
@@ -380,7 +408,7 @@ class Enumeration {
     const SearchKey& searched = search_keys()[place];
     const std::vector<int>& values = space_.values[place];
     if (values.empty()) {
-      derive(searched.key->pointer, choice.parallel);
+      derive(*searched.key, choice);
       return vary(place + 1, std::move(choice));
     }
     if (values.size() == 1) {
@@ -391,7 +419,7 @@ class Enumeration {
       searched.key->value.set(choice, value);
       if (space_.tries_everything && !can_be(searched.key->pointer, choice)) continue;
       vary(place + 1, choice);
-      if (searched.matters && !searched.matters(choice.parallel)) break;
+      if (searched.matters && !searched.matters(choice)) break;
     }
   }
 
@@ -434,12 +462,15 @@ class Enumeration {
   }
 
   /// Derives values that are not searched from those that have been chosen.
-  void derive(const std::string& pointer, Parallel& parallel) const {
-    if (pointer == plan_keys::data) {
+  void derive(const Key& key, PlanChoice& choice) const {
+    Parallel& parallel = choice.parallel;
+    if (key.pointer == plan_keys::data) {
       const std::int64_t replica = parallel.ranks_of_replica();
       parallel.data = space_.gpus % replica == 0 ? static_cast<int>(space_.gpus / replica) : 0;
-    } else if (pointer == plan_keys::schedule) {
+    } else if (key.pointer == plan_keys::schedule) {
       parallel.schedule = schedule_of_chunks(base_, parallel.virtual_pipeline);
+    } else {
+      key.value.set(choice, unsearched_value(base_, key, choice));
     }
   }
 

@@ -25,7 +25,7 @@ struct SearchSpace {
   /// Each plan has its layers balanced among its stages: the file asks for it, or leaves the layers open and its GPUs are unlike.
   bool balances_layers = false;
   /// In the order of search_keys(), as Key::get has them. Without values for `data`: whatever the other axes leave; for `schedule`:
-  /// the file's, or the default one for several chunks.
+  /// the file's, or the default one for several chunks; for `no_sync`: the file's, or the plan's default.
   std::vector<std::vector<int>> values;
 
   /// Values of the key of this name.
@@ -52,6 +52,7 @@ inline constexpr int fewest_default_context_tokens = 2048;
 ///  - virtual_pipeline: the numbers of chunks into which some pipeline divides the layers;
 ///  - schedule: all but gpipe, which takes as long as 1f1b and more memory; a written schedule stays;
 ///  - recompute, sequence_parallel, zero_stage: all;
+///  - no_sync: both, where the stack has it and the file leaves it out;
 ///  - expert: the divisors of the model's experts; expert_tensor: 1, or as many as tensor;
 ///  - precision stays as the file has it, since it changes what is trained.
 /// Values that are given twice are tried once. InputError when the lists make more than a million combinations.

@@ -116,6 +116,40 @@ TEST_CASE("only plans that could scatter in their passes keep whole gradients") 
   CHECK(whole > 0);
 }
 
+/// Plans of Llama 3 8B on two nodes that differ in nothing but no_sync: how many have it, and how many have not.
+std::pair<int, int> plans_by_no_sync(const std::string& software, const std::string& parallel,
+                                     const std::string& search) {
+  const Scenario scenario = scenario_from(
+      R"({"model": "llama3-8b", "platform": "dgx-h100", "nodes": 2, "software": ")" + software +
+      R"(", "training": {"global_batch": 128, "micro_batch": 1, "precision": "bf16"},
+          "parallel": {"data": 16, "zero_stage": 3)" +
+      parallel + "}" + search + "}");
+  std::pair<int, int> counts;
+  for (const PlanChoice& plan : enumerate_plans(scenario, search_space(scenario))) {
+    const Parallel& degrees = plan.parallel;
+    if (degrees.tensor > 1 || degrees.pipeline > 1 || degrees.context > 1 ||
+        degrees.zero_stage < 3 || plan.training.micro_batch > 8 ||
+        plan.training.recompute != Recompute::none || degrees.sequence_parallel)
+      continue;
+    ++(degrees.no_sync ? counts.first : counts.second);
+  }
+  return counts;
+}
+
+TEST_CASE(
+    "whole gradients are searched where the stack keeps them, nobody decided, and it matters") {
+  // Microbatches of 1, 2 and 4 samples of 16 replicas leave several; of 8 samples one, and nothing to keep.
+  CHECK(plans_by_no_sync("transformers-2024", "", "") == std::pair{4, 3});
+  CHECK(plans_by_no_sync("transformers-2024", R"(, "no_sync": false)", "") == std::pair{0, 4});
+  CHECK(plans_by_no_sync("torchtitan-2025", "", "") == std::pair{0, 4});
+  const std::string list = R"(, "search": {"micro_batch": [1, 2, 4, 8])";
+  CHECK(plans_by_no_sync("transformers-2024", "", list + "}") == std::pair{4, 0});
+  CHECK(plans_by_no_sync("transformers-2024", "", list + R"(, "no_sync": [true, false]})") ==
+        std::pair{4, 3});
+  CHECK(plans_by_no_sync("torchtitan-2025", "", list + R"(, "no_sync": [false, true]})") ==
+        std::pair{3, 4});
+}
+
 TEST_CASE("where the block lists a key, what it does not list stays as the file has it") {
   const SearchSpace space = search_space(on_two_nodes(
       R"({"tensor": [1, 2]})",

@@ -14,10 +14,11 @@ LEFT_OUT = {
        for key in ("devices", "precisions")},
     "/software/extends": "files that are put together; a test of the reader has it",
     **{f"/software/supports/{key}": "what rank tries, not what is simulated; tests of search have it"
-       for key in ("data", "micro_batch", "precision", "expert_tensor")},
+       for key in ("data", "micro_batch", "precision", "expert_tensor", "no_sync")},
     "/software/release": "says which of a shipped profile's releases is meant, which are drawn by their names",
     **{key: "what is best, not what is simulated; tests of sweep and search have it" for key in ("/sweep/objective", "/sweep/plan", "/search/objective")},
     "/search/precision": "of GPUs that compute in several; a test of search has it",
+    "/search/no_sync": "of stacks that keep whole gradients; a test of search has it",
     "/memory_correction": "what `calibrate --memory` writes of a set of runs; no file of that kind is shipped",
 }
 
