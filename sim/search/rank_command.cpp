@@ -34,7 +34,7 @@ namespace {
 class PlanTextReader {
  public:
   PlanTextReader(const std::string& text, const Scenario& base, const SearchSpace& space)
-      : text_(text), space_(space), choice_{base.plan.training, base.plan.parallel} {
+      : text_(text), base_(base), space_(space), choice_{base.plan.training, base.plan.parallel} {
     choice_.parallel.data = 0;
   }
 
@@ -108,6 +108,14 @@ class PlanTextReader {
       parallel.data = static_cast<int>(space_.gpus / replica);
     if (!has_schedule_ && !parallel.schedule->takes(parallel.virtual_pipeline))
       parallel.schedule = default_schedule(parallel.virtual_pipeline);
+    // The file's own plan may have one microbatch, and no gradients to keep.
+    for (const Key& key : key_table()) {
+      const std::string name = key.name();
+      const JsonValue* const written = find_at(base_.resolved, key.pointer);
+      if ((name == "no_sync" || name == "overlap_gradient_reduce") && !read_.contains(name) &&
+          written != nullptr && written->origin.kind == OriginKind::defaulted)
+        key.fallback(choice_, base_.software);
+    }
     if (static_cast<int>(parallel.stage_layers.size()) != parallel.pipeline)
       parallel.stage_layers.clear();
     if (static_cast<int>(parallel.position_layers.size()) !=
@@ -116,6 +124,7 @@ class PlanTextReader {
   }
 
   const std::string& text_;
+  const Scenario& base_;
   const SearchSpace& space_;
   PlanChoice choice_;
   std::set<std::string> read_;  ///< keys so far

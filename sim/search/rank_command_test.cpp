@@ -165,6 +165,21 @@ PlanChoice read_plan(const char* text) {
   return read_plan_text(text, scenario, search_space(scenario));
 }
 
+TEST_CASE("a plan's text that leaves out no_sync has the default of its own plan") {
+  const Scenario scenario = scenario_from(
+      R"({"model": "llama3-8b", "platform": "dgx-h100", "nodes": 2, "software": "transformers-2024",
+          "training": {"global_batch": 128, "micro_batch": 8, "precision": "bf16"},
+          "parallel": {"data": 16, "zero_stage": 3}})");
+  const auto read = [&](const char* text) {
+    return read_plan_text(text, scenario, search_space(scenario)).parallel;
+  };
+  CHECK_FALSE(scenario.plan.parallel.no_sync);
+  CHECK(read("micro_batch=4").no_sync);
+  CHECK(read("micro_batch=4").overlap_gradient_reduce);
+  CHECK_FALSE(read("micro_batch=4,no_sync=false").no_sync);
+  CHECK_FALSE(read("micro_batch=4,no_sync=false").overlap_gradient_reduce);
+}
+
 TEST_CASE("what a plan's text leaves out is as in the file, and data is the rest") {
   const PlanChoice choice = read_plan("pipeline=4,tensor=2");
   CHECK(choice.parallel.tensor == 2);
