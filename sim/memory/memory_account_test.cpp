@@ -604,6 +604,20 @@ TEST_CASE(
   check(state_bytes({.gradient_type = GradientType::fp16}, software), 16, 4);
 }
 
+TEST_CASE(
+    "a stack with less than Adam's moments in fp32 has no negative states for smaller moments") {
+  SoftwareProfile software;
+  software.states_fp16.optimizer = 4;
+  Training training;
+  training.precision = Precision::fp16;
+  training.optimizer = Optimizer::sgd;
+  training.first_moment = MomentType::fp16;
+  CHECK(state_bytes(training, software).optimizer == 0);
+  training.optimizer = Optimizer::adam;
+  training.first_moment = MomentType::fp32;
+  CHECK(state_bytes(training, software).optimizer == 4);
+}
+
 TEST_CASE("fp16 and bf16 gradients are the same to a stack with half gradients") {
   check(state_bytes({.gradient_type = GradientType::bf16}, megatron_lm_2021()), 22, 0);
 }

@@ -543,7 +543,8 @@ StateBytes state_bytes(const Training& training, const SoftwareProfile& software
   states.master = extra >= single_bytes ? extra : 0;
   const double unnamed = extra - states.master;
   states = with_main_parameters(states, training);
-  states.optimizer = states.master + unnamed + moment_bytes(training);
+  // Of a stack that keeps less than Adam's moments in fp32, smaller moments leave nothing, not less.
+  states.optimizer = std::max(0.0, states.master + unnamed + moment_bytes(training));
   // Moments of eight bits are stepped by kernels of their own.
   const bool is_foreach = software.foreach_step && training.second_moment <= MomentType::fp16;
   if (is_foreach && training.optimizer == Optimizer::adam)

@@ -318,9 +318,9 @@ class DocumentDraw:
 
     @staticmethod
     def give_sources(value):
-        """A source for every number, whatever keys there are now; releases have a description in its place."""
+        """A source for every number, whatever keys there are now; releases have a description in its place, models are named by their sizes."""
         for key, each in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
-            if key != "releases":
+            if key not in ("releases", "models"):
                 DocumentDraw.give_sources(each)
         if isinstance(value, dict):
             value["source"] = DRAWN
