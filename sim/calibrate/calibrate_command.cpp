@@ -518,8 +518,8 @@ std::string identification_text(const FittedConstant& fitted) {
       const std::string width = " (" + width_text(fitted.posterior_width) + ")";
       if (std::abs(std::log(fitted.favoured / fitted.range.start)) < fitted.posterior_width)
         return "kept: the given value agrees with these rows" + width;
-      return "kept: too few rows to move it to " + value_text(fitted.favoured) +
-             fitted.given.unit + width + "; --prior none does";
+      return "kept: too few rows to move it to " + value_text(fitted.favoured) + fitted.given.unit +
+             width + "; --prior none does";
     }
     case Identification::contradicted:
       return "kept: fitted values make more than a fifth of these rows worse";
