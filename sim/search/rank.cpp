@@ -36,9 +36,8 @@ void place(const Scenario& base, const RankResult& result, RankedPlan& plan) {
 
 /// Penalty of a plan. The shares of waiting and communication are those of ranks on the GPUs in order.
 double penalty_of(const ObjectiveValue& objective, const RankedPlan& plan) {
-  return plan.method == RankMethod::simulated
-             ? objective.penalty(plan.time, shares_of(plan.breakdown))
-             : plan.least_penalty;
+  return plan.is_simulated() ? objective.penalty(plan.time, shares_of(plan.breakdown))
+                             : plan.least_penalty;
 }
 
 PlanFigures plan_or_throw(const TaskOutcome<PlanFigures>& outcome, const PlanChoice& choice) {
@@ -361,7 +360,7 @@ void place_ranked_plans(const Scenario& base, RankResult& result) {
   for (RankedPlan& plan : result.plans) {
     const Parallel& parallel = plan.choice.parallel;
     const bool owners_broadcast = parallel.zero_stage == 1 && base.software.broadcast_tensors > 0;
-    if (plan.method != RankMethod::simulated || owners_broadcast ||
+    if (!plan.is_simulated() || owners_broadcast ||
         (parallel.zero_group > 0 && parallel.zero_stage < 3))  // unsupported_requests()
       continue;
     place(base, result, plan);

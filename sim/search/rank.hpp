@@ -83,6 +83,9 @@ struct RankedPlan {
   std::optional<std::pair<Seconds, Seconds>> interval = {};  ///< of `time`, 90 %
   std::optional<Ordering> against_best = {};                 ///< ranked by time, and not the best
   std::size_t place = 0;  ///< from 1, shared by plans that cannot be distinguished; 0: not judged
+
+  bool is_simulated() const { return method == RankMethod::simulated; }
+  bool surely_fits() const { return memory_verdict == MemoryVerdict::fits; }
 };
 
 /// Why a plan is not ranked: it cannot be laid out, or not be held.

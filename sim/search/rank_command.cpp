@@ -111,9 +111,8 @@ class PlanTextReader {
     // The file's own plan may have one microbatch, and no gradients to keep.
     for (const Key& key : key_table()) {
       const std::string name = key.name();
-      const JsonValue* const written = find_at(base_.resolved, key.pointer);
       if ((name == "no_sync" || name == "overlap_gradient_reduce") && !read_.contains(name) &&
-          written != nullptr && written->origin.kind == OriginKind::defaulted)
+          is_left_out(base_, key.pointer))
         key.fallback(choice_, base_.software);
     }
     if (static_cast<int>(parallel.stage_layers.size()) != parallel.pipeline)
@@ -297,7 +296,7 @@ void judge_plans(const Scenario& base, const MeasuredErrors& errors, RankResult&
   std::size_t last_place = 1;
   for (std::size_t i = 0; i < result.plans.size(); ++i) {
     RankedPlan& plan = result.plans[i];
-    if (plan.method != RankMethod::simulated) continue;
+    if (!plan.is_simulated()) continue;
     const Scenario scenario = with_plan(base, result.space, plan.choice);
     if (!errors.regimes.empty()) {
       const Interval interval = interval_from(errors, traits_of(scenario), plan.time,
@@ -350,11 +349,8 @@ RankAnswer run_rank(const Scenario& base, const RankRequest& request, std::ostre
     const PlanExplanation explanation = explain_plan(base, *question, result);
     return {why_document(base, explanation), !explanation.is_rejected()};
   }
-  const auto is_sure = [](const RankedPlan& plan) {
-    return plan.memory_verdict == MemoryVerdict::fits;
-  };
   if (request.emit == LaunchFormat::none && !result.plans.empty() &&
-      std::ranges::none_of(result.plans, is_sure))
+      std::ranges::none_of(result.plans, &RankedPlan::surely_fits))
     if (const auto sure = search(base, MemoryVerdict::fits).plans; !sure.empty()) {
       RankResult pair = result;
       pair.plans = {result.plans.front(), sure.front()};

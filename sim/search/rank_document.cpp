@@ -85,8 +85,6 @@ JsonValue placement_value(const Scenario& base, const Parallel& parallel) {
   });
 }
 
-bool is_simulated(const RankedPlan& plan) { return plan.method == RankMethod::simulated; }
-
 /// The plan, with its number in the table, if it has one.
 JsonValue plan_value(const Scenario& base, const RankedPlan& plan, std::size_t rank) {
   return object_of(
@@ -108,7 +106,7 @@ JsonValue plan_value(const Scenario& base, const RankedPlan& plan, std::size_t r
        {"placement", placement_value(base, plan.choice.parallel)},
        {"placement_note", only_if(!plan.placement_note.empty(), plan.placement_note)},
        {"method", name_of(plan.method)},
-       {"breakdown_s", only_if(is_simulated(plan), breakdown_value(plan.breakdown))}});
+       {"breakdown_s", only_if(plan.is_simulated(), breakdown_value(plan.breakdown))}});
 }
 
 JsonValue memory_value(const MemoryCheck& memory) {
@@ -132,11 +130,9 @@ std::optional<JsonValue> avoided_value(const RankResult& result) {
                     {"iteration_time_with_nothing_avoided_s", result.avoided->best_of_all}});
 }
 
-bool is_sure(const RankedPlan& plan) { return plan.memory_verdict == MemoryVerdict::fits; }
-
 /// The best plan that surely fits, and its number in the table, if it has one; null: none surely fits.
 std::pair<const RankedPlan*, std::size_t> surest(const RankResult& result) {
-  const auto found = std::ranges::find_if(result.plans, is_sure);
+  const auto found = std::ranges::find_if(result.plans, &RankedPlan::surely_fits);
   if (found != result.plans.end())
     return {&*found, static_cast<std::size_t>(found - result.plans.begin()) + 1};
   return {result.surest_below ? &*result.surest_below : nullptr, 0};
@@ -151,7 +147,7 @@ double share_behind(const RankedPlan& plan, const RankResult& result) {
 
 /// Where the first plan is not sure to fit: the best that is, or null.
 std::optional<JsonValue> surest_value(const Scenario& base, const RankResult& result) {
-  if (result.plans.empty() || is_sure(result.plans.front())) return std::nullopt;
+  if (result.plans.empty() || result.plans.front().surely_fits()) return std::nullopt;
   const auto [plan, rank] = surest(result);
   if (plan == nullptr) return JsonValue();
   JsonValue value = plan_value(base, *plan, rank);
@@ -237,7 +233,7 @@ std::string behind_text(const RankedPlan& plan, const RankedPlan& best) {
 std::string what_takes_the_time(const RankedPlan& plan) {
   constexpr double least_share = 0.05;
   constexpr std::size_t most_lines = 2;
-  if (!is_simulated(plan)) return "not simulated";
+  if (!plan.is_simulated()) return "not simulated";
   std::vector<Line> lines(all_lines.begin(), all_lines.end());
   std::ranges::stable_sort(
       lines, [&](Line a, Line b) { return plan.breakdown.of(a) > plan.breakdown.of(b); });
@@ -296,7 +292,7 @@ Words interval_words(const JsonValue& data, const std::string& at) {
 
 /// Time of the plan at `at`, marked where it is only a lower bound.
 Words time_words(const RankedPlan& plan, const JsonValue& data, const std::string& at) {
-  return Words(is_simulated(plan) ? "" : "≥ ") +
+  return Words(plan.is_simulated() ? "" : "≥ ") +
          figure(data, at + "/iteration_time_s", text_of_time);
 }
 
@@ -344,12 +340,12 @@ document::Table plan_table(const RankResult& result, const JsonValue& data) {
     add("R", "90 % interval",
         [&](std::size_t, const std::string& at) { return interval_words(data, at); });
   add("r????", "samples/s", [&](std::size_t i, const std::string& at) {
-    return Words(is_simulated(result.plans[i]) ? "" : "≤ ") +
+    return Words(result.plans[i].is_simulated() ? "" : "≤ ") +
            figure(data, at + "/samples_per_s", tenths_text);
   });
   if (!is_always_shown(result.objective))
     add("r", result.objective_column.title, [&](std::size_t i, const std::string&) {
-      return Words((is_simulated(result.plans[i]) ? "" : "≥ ") +
+      return Words((result.plans[i].is_simulated() ? "" : "≥ ") +
                    number_text(result.objective_column, result.plans[i].penalty));
     });
   add("r", "memory", [&](std::size_t i, const std::string& at) {
@@ -379,7 +375,7 @@ Chart plan_chart(const Scenario& base, const RankResult& result) {
   chart.x = {*least * (1 - room), *most * (1 + room), seconds_mark,
              std::string("time of an iteration") +
                  (any_interval(result) ? "; line: 90 % interval" : "") +
-                 (std::ranges::all_of(result.plans, is_simulated)
+                 (std::ranges::all_of(result.plans, &RankedPlan::is_simulated)
                       ? ""
                       : "; of plans not simulated the lower bound")};
   const Bytes usable = base.nodes.front().device.usable_memory;
@@ -478,13 +474,13 @@ Words best_words(const RankResult& result, const JsonValue& data) {
   };
   const auto time_of = [&](const RankedPlan& plan, const char* at) {
     const Words time = figure(data, std::string(at) + "/iteration_time_s", text_of_time);
-    return is_simulated(plan) ? time + " per iteration"
-                              : "at least " + time + " per iteration (not simulated)";
+    return plan.is_simulated() ? time + " per iteration"
+                               : "at least " + time + " per iteration (not simulated)";
   };
   const RankedPlan& best = result.plans.front();
-  const Words words = (is_simulated(best) ? "best: " : "least bound: ") + short_name(best, 1) +
+  const Words words = (best.is_simulated() ? "best: " : "least bound: ") + short_name(best, 1) +
                       ", " + time_of(best, "/plans/0");
-  if (is_sure(best)) return words;
+  if (best.surely_fits()) return words;
   const Words unsure =
       words + (best.memory_verdict == MemoryVerdict::at_risk ? ", at risk of not fitting"
                                                              : ", not known to fit");
@@ -494,14 +490,15 @@ Words best_words(const RankResult& result, const JsonValue& data) {
       figure(data, "/best_sure_plan/behind_best", percent_text) +
       (result.objective == Objective::energy_per_token ? " more energy" : " slower");
   return unsure + "; best that surely fits: " + short_name(*plan, number) + ", " +
-         (is_simulated(best) && is_simulated(*plan) ? behind : time_of(*plan, "/best_sure_plan")) +
+         (best.is_simulated() && plan->is_simulated() ? behind
+                                                      : time_of(*plan, "/best_sure_plan")) +
          " (--set /search/surely_fits=true ranks only such plans)";
 }
 
 /// Plans whose times are bounds.
 std::optional<Verdict> not_simulated(const RankResult& result) {
   const std::vector<std::size_t> bounds =
-      plans_where(result, [](const RankedPlan& plan) { return !is_simulated(plan); });
+      plans_where(result, [](const RankedPlan& plan) { return !plan.is_simulated(); });
   if (bounds.empty()) return std::nullopt;
   return Verdict{"≥", std::string("not simulated: ") + (bounds.size() == 1 ? "plan " : "plans ") +
                           labels_of(bounds) +
@@ -701,7 +698,7 @@ document::Figures best_figures(const RankResult& result, const JsonValue& data) 
     note = note + "; 90 % interval " + interval;
   return {
       {"per iteration", time_words(result.plans.front(), data, "/plans/0"), note},
-      {"samples/s", Words(is_simulated(result.plans.front()) ? "" : "≤ ") +
+      {"samples/s", Words(result.plans.front().is_simulated() ? "" : "≤ ") +
                         at_best("/samples_per_s", tenths_text)},
       {"memory of the fullest GPU", memory_words(result.plans.front(), data, "/plans/0"),
        result.plans.front().memory_verdict == MemoryVerdict::lower_bound ? "not known to fit" : ""},
@@ -774,7 +771,7 @@ std::vector<document::Part> why_parts(const PlanExplanation& explanation, const 
   const RankedPlan& plan = *explanation.simulated;
   const Words facts = figure(data, "/iteration_time_s", text_of_time) + " per iteration, " +
                       to_text(plan.memory_max) + " of memory";
-  if (!explanation.best || !is_simulated(*explanation.best))
+  if (!explanation.best || !explanation.best->is_simulated())
     return {Verdict{"~", facts + "; the search found no plan to compare it with"}};
   const RankedPlan& best = *explanation.best;
   if (plan.time <= best.time) return {Verdict{"✓", facts + ": no plan of the search is faster"}};

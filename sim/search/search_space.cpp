@@ -105,11 +105,6 @@ ClusterShape cluster_of(const std::vector<NodeType>& nodes) {
   return cluster;
 }
 
-bool is_left_out(const Scenario& base, const std::string& pointer) {
-  const JsonValue* const value = find_at(base.resolved, pointer);
-  return value != nullptr && value->origin.kind == OriginKind::defaulted;
-}
-
 bool balances_layers(const Scenario& base) {
   const auto& moe = base.model.moe;
   if (moe && (moe->dense_layers > 0 || moe->every > 1)) return false;
@@ -282,6 +277,11 @@ std::vector<int> derived_values(const Scenario& base, const SearchSpace& space, 
 }
 
 }  // namespace
+
+bool is_left_out(const Scenario& base, const std::string& pointer) {
+  const JsonValue* const value = find_at(base.resolved, pointer);
+  return value != nullptr && value->origin.kind == OriginKind::defaulted;
+}
 
 Scenario on_segment_of_search(Scenario base) {
   JsonValue* const used = find_at(base.resolved, segment_pointer);

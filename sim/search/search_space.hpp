@@ -58,6 +58,9 @@ inline constexpr int fewest_default_context_tokens = 2048;
 /// Values that are given twice are tried once. InputError when the lists make more than a million combinations.
 SearchSpace search_space(const Scenario& base);
 
+/// True if the file leaves the value at `pointer` to its default.
+bool is_left_out(const Scenario& base, const std::string& pointer);
+
 /// The schedule of plans with this many chunks where none is searched: the file's, or the default one where that is for another number.
 SchedulePtr schedule_of_chunks(const Scenario& base, int chunks);
 

@@ -711,23 +711,29 @@ void add_sorting(ExpertWork& work, const Transformer& model, const LayerShape& s
   }
 }
 
-/// Reads and writes of the copies of tokens (`copies`, top_k of each) and of a layer's whole input (`inputs`), in a loop of PyTorch.
+/// Reads and writes of the copies of tokens (`copies`, top_k of each) and of a layer's whole input (`inputs`).
 struct CopiesMoved {
   double copies = 0, inputs = 0;
 };
 
-/// Copying tokens for the experts. Backward index_put_ adds each copy's gradient, reading the sum, to zeros as large as the layer's input,
+/// Copying tokens for the experts: each read once and its copies written, backward the other way round. In a loop of PyTorch each copy is read
+/// and written. Backward index_put_ adds each copy's gradient, reading the sum, to zeros as large as the layer's input,
 /// and these are added to the gradient so far: once for all experts, or once for each that indexes.
 CopiesMoved moved_to_experts(const Transformer& model, const LayerShape& shape, bool backward) {
+  if (!loops_in_pytorch(shape)) return {.copies = 1, .inputs = 1};
   if (!backward) return {.copies = 2};
   constexpr double added = 3, zeros = 1, sum = 3;
   const bool each = shape.expert_kernels == ExpertKernels::indexed;
   return {.copies = added, .inputs = (zeros + sum) * (each ? experts_of_rank(model, shape) : 1)};
 }
 
-/// Results times the router's weights (2), and index_add_ (3). Backward their gradients picked by index (2), times the weights (2), and for
+/// Merging results, which are read, and their sum written; backward they are read once more, for the weights' gradients. In a loop of PyTorch
+/// results times the router's weights (2), and index_add_ (3). Backward their gradients picked by index (2), times the weights (2), and for
 /// the weights' own gradients times the results (3), summed (1).
-CopiesMoved moved_from_experts(bool backward) { return {.copies = backward ? 8.0 : 5.0}; }
+CopiesMoved moved_from_experts(const LayerShape& shape, bool backward) {
+  if (!loops_in_pytorch(shape)) return {.copies = backward ? 2.0 : 1.0, .inputs = 1};
+  return {.copies = backward ? 8.0 : 5.0};
+}
 
 Bytes bytes_of(const Transformer& model, const LayerShape& shape, const CopiesMoved& each) {
   return moved(model, shape, each.copies * model.moe->top_k + each.inputs);
@@ -739,24 +745,23 @@ Bytes bytes_of(const Transformer& model, const LayerShape& shape, const CopiesMo
 /// gradients of gate and up added. Gate and up are two products: one more forward, two backward [assumed: counted in PyTorch 2.4's operations].
 constexpr int indexed_forward = 13, indexed_backward = 24;
 
-/// What a loop of PyTorch over experts moves and launches beside its products.
-void add_pytorch_loop(ExpertWork& work, const Transformer& model, const LayerShape& shape,
+/// What a loop of PyTorch over experts launches beside its products, and moves between them.
+void add_pytorch_loop(KernelWork& work, const Transformer& model, const LayerShape& shape,
                       bool backward) {
-  work.routing.memory_traffic += bytes_of(model, shape, moved_to_experts(model, shape, backward));
-  work.merging.memory_traffic += bytes_of(model, shape, moved_from_experts(backward));
+  if (!loops_in_pytorch(shape)) return;
   const std::vector<Gemm> products = expert_products(model, shape);
   if (shape.expert_kernels == ExpertKernels::indexed) {
-    work.experts.memory_kernels +=
+    work.memory_kernels +=
         experts_of_rank(model, shape) * (backward ? indexed_backward : indexed_forward);
     return;
   }
   // torch.cat of each product's results, backward of its inputs' gradients.
   constexpr double read_and_written = 2;
   for (const Gemm& product : products)
-    work.experts.memory_traffic += Bytes{read_and_written * two_bytes * product.m * product.batch *
-                                         (backward ? product.k : product.n)} *
-                                   element_scale(shape);
-  work.experts.memory_kernels += static_cast<int>(products.size());
+    work.memory_traffic += Bytes{read_and_written * two_bytes * product.m * product.batch *
+                                 (backward ? product.k : product.n)} *
+                           element_scale(shape);
+  work.memory_kernels += static_cast<int>(products.size());
 }
 
 /// Gradients of weights that are slices of a tensor: select_backward writes a tensor of zeros as large, copies the slice's gradient into it,
@@ -822,7 +827,6 @@ void add_expert_activation(KernelWork& work, const Transformer& model, const Lay
 ExpertWork experts_pass(const Transformer& model, const LayerShape& shape, bool backward) {
   constexpr int norm_and_residual = 3;
   const LayerTraffic::Pass& traffic = traffic_of(shape, backward);
-  const double copies = 1.0 + model.moe->top_k;
   const int kernels = backward ? 2 : 1;
   const auto products = [backward](std::vector<Gemm> forward) {
     return backward ? backward_products(forward) : forward;
@@ -835,11 +839,10 @@ ExpertWork experts_pass(const Transformer& model, const LayerShape& shape, bool 
       token_traffic(model, shape, (1 - attention_hidden_share) * traffic.hidden, 0, 0);
   work.routing.memory_traffic +=
       Bytes{router_value * router_passes * local_tokens(model, shape) * model.moe->experts};
-  if (!loops_in_pytorch(shape)) work.routing.memory_traffic += moved(model, shape, copies);
+  work.routing.memory_traffic += bytes_of(model, shape, moved_to_experts(model, shape, backward));
   work.routing.memory_kernels = norm_and_residual * kernels + routing_kernels;
   add_norms(work.merging, model, shape, model.norms_of_feed_forward() - 1, backward);
-  if (!loops_in_pytorch(shape))
-    work.merging.memory_traffic += moved(model, shape, copies + (backward ? model.moe->top_k : 0));
+  work.merging.memory_traffic += bytes_of(model, shape, moved_from_experts(shape, backward));
   work.merging.memory_kernels += merging_kernels;
   work.experts.linear = products(expert_products(model, shape));
   add_expert_activation(work.experts, model, shape, backward);
@@ -847,7 +850,7 @@ ExpertWork experts_pass(const Transformer& model, const LayerShape& shape, bool 
   add_padding(work.experts, model, shape);
   add_biases(work.experts, model, shape, backward);
   add_sorting(work, model, shape);
-  if (loops_in_pytorch(shape)) add_pytorch_loop(work, model, shape, backward);
+  add_pytorch_loop(work.experts, model, shape, backward);
   if (backward) add_stacked_gradients(work.experts, model, shape);
   if (model.moe->shared_ffn_hidden == 0) return work;
   work.shared.linear = products(shared_products(model, shape));
