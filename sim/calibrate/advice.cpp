@@ -545,7 +545,8 @@ std::string advice_text(const Advice& advice, const std::string& file, const std
     return text + "\n  No run on one to four nodes would narrow it by a twentieth: " +
            count_text(advice.num_candidates, "configuration") + " tried\n" + refused_text(advice);
   text += "\n  Measure next, of " + count_text(advice.num_candidates, "configuration") +
-          " that fit on one to four nodes\n" + refused_text(advice);
+          (advice.num_candidates == 1 ? " that fits" : " that fit") + " on one to four nodes\n" +
+          refused_text(advice);
   int number = 0;
   for (const AdvisedRun& run : advice.runs) {
     std::vector<std::string> command{"windtunnel", "run", file};

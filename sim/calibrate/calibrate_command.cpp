@@ -254,7 +254,7 @@ JsonValue predict_plan(const CalibrateRequest& request, const Library& library,
   std::vector<std::size_t> rows(points.size());
   std::iota(rows.begin(), rows.end(), std::size_t{0});
   const AnchoredResiduals anchors = anchors_of(points, rows, calibration.in_sample);
-  const AnchorPlace place = anchor_place(plan);
+  const AnchorPlace place = anchor_place(as_given);  // the rows stand as given, too
   const AnchoredShift shift = anchors.at(place);
   const Seconds anchored = report.iteration_time * std::exp(shift.mean);
   const auto moved = [&](Seconds end) {
@@ -513,7 +513,7 @@ std::string identification_text(const FittedConstant& fitted) {
       return "rests on one row: " + percent_text(fitted.largest_share) + " of what is known of it";
     case Identification::prior_only:
       return "not identified; kept: these rows narrow it from " + width_text(fitted.prior_width) +
-             " to " + width_text(fitted.posterior_width);
+             " to " + width_text(fitted.posterior_width) + " (--prior none fits to them alone)";
     case Identification::agrees: {
       const std::string width = " (" + width_text(fitted.posterior_width) + ")";
       if (std::abs(std::log(fitted.favoured / fitted.range.start)) < fitted.posterior_width)

@@ -33,19 +33,25 @@ constexpr double most_wrong = 0.125;
 /// errors on the A100 sets are flat between 0.7 and 1.5.
 constexpr double length_scale = 1;
 
+double own_variance(const AnchorPlace& place) {
+  return place.stack.empty() ? row_noise * row_noise : unmeasured_row_noise * unmeasured_row_noise;
+}
+
+double variance_of(const AnchorPlace& place) {
+  return shared_spread * shared_spread + own_variance(place);
+}
+
 double covariance(const AnchorPlace& a, const AnchorPlace& b) {
   double squared = 0;
   for (std::size_t i = 0; i < a.shares.size(); ++i)
     squared += (a.shares[i] - b.shares[i]) * (a.shares[i] - b.shares[i]);
-  return shared_spread * shared_spread * std::exp(-squared / (2 * length_scale * length_scale));
+  const bool is_same_run = !a.run.empty() && a.run == b.run;
+  return (is_same_run ? own_variance(a) - repeat_noise * repeat_noise : 0) +
+         shared_spread * shared_spread * std::exp(-squared / (2 * length_scale * length_scale));
 }
 
 bool share_stack(const AnchorPlace& a, const AnchorPlace& b) {
   return !a.stack.empty() && a.stack == b.stack;
-}
-
-double own_variance(const AnchorPlace& place) {
-  return place.stack.empty() ? row_noise * row_noise : unmeasured_row_noise * unmeasured_row_noise;
 }
 
 /// The believed part of an agreed shift: a stack that is further off than most stacks needs more rows to show it. Each row bears witness
@@ -76,14 +82,13 @@ AnchoredShift shift_among(const std::vector<const Anchor*>& kin, double agreed,
   for (Eigen::Index i = 0; i < count; ++i) {
     const Anchor& anchor = *kin[static_cast<std::size_t>(i)];
     for (Eigen::Index j = 0; j < count; ++j)
-      among(i, j) = covariance(anchor.place, kin[static_cast<std::size_t>(j)]->place) +
-                    (i == j ? own_variance(anchor.place) : 0);
+      among(i, j) = i == j ? variance_of(anchor.place)
+                           : covariance(anchor.place, kin[static_cast<std::size_t>(j)]->place);
     towards(i) = covariance(anchor.place, place);
     missed(i) = anchor.residual - agreed;
   }
   const Eigen::VectorXd weights = among.ldlt().solve(towards);
-  const double variance = shared_spread * shared_spread + own_variance(place);
-  return {weights.dot(missed), 1 - weights.dot(towards) / variance};
+  return {weights.dot(missed), 1 - weights.dot(towards) / variance_of(place)};
 }
 
 /// A constant, where it can sensibly lie, and how far apart stacks or clusters are: the standard deviation of its logarithm. Most spreads are
@@ -266,6 +271,7 @@ AnchorPlace anchor_place(const Scenario& scenario) {
   for (const int size : {plan.parallel.pipeline, plan.parallel.replicas(),
                          plan.training.micro_batch, plan.microbatches})
     place.shares.push_back(std::log(size));
+  place.run = resolved_hash(scenario.resolved);
   return place;
 }
 

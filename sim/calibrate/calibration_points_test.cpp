@@ -69,6 +69,20 @@ TEST_CASE("a measured row moves predictions near it, and less those further away
   CHECK(one.at({"", "a", {0, 2}}).left_open == doctest::Approx(1 - 0.25 * std::exp(-4)));
 }
 
+TEST_CASE("a run that was measured is predicted as measured, but for what a repeat misses") {
+  const AnchoredResiduals one({{{"", "a", {0}, "this run"}, 0.2}});
+  // 0.05^2 shared and 0.05^2 - 0.03^2 of its own, of 2 * 0.05^2.
+  CHECK(one.at({"", "a", {0}, "this run"}).mean == doctest::Approx(0.2 * 0.0041 / 0.005));
+  CHECK(one.at({"", "a", {0}, "this run"}).left_open ==
+        doctest::Approx(1 - (0.0041 / 0.005) * (0.0041 / 0.005)));
+  CHECK(one.at({"", "a", {0}, "its twin"}).mean == doctest::Approx(0.2 * 0.0025 / 0.005));
+  // Two repeats count as one and a bit: each has a noise of its own.
+  const AnchoredResiduals two(
+      {{{"", "a", {0}, "this run"}, 0.2}, {{"", "a", {0}, "this run"}, 0.2}});
+  CHECK(two.at({"", "a", {0}, "this run"}).mean ==
+        doctest::Approx(0.2 * 2 * 0.0041 / (0.005 + 0.0041)));
+}
+
 TEST_CASE("rows of another model or tensor width move nothing") {
   const AnchoredResiduals one({{{"", "a", {0}}, 0.2}});
   CHECK(one.at({"", "b", {0}}).mean == 0);

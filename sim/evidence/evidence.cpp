@@ -74,7 +74,7 @@ std::map<std::string, std::string> choices_of(const Scenario& scenario) {
   const bool is_compressed =
       codecs != nullptr && codecs->is_object() &&
       std::ranges::any_of(codecs->object(), [](const auto& each) { return !each.value.is_null(); });
-  choices["compression"] = is_compressed ? "some" : "none";
+  choices["compression"] = is_compressed ? "in use" : "none";
   return choices;
 }
 

@@ -58,10 +58,11 @@ void check(const ImportRequest& request, const Importer& importer) {
     return;
   }
   if (needs_base && request.options.base.empty())
-    throw option_error("import", importer.name,
-                       "it needs --base: the platform that says what such a file cannot know, as "
-                       "the type of GPU and what is not measured in it",
-                       "a name that `windtunnel list platforms` prints, or a path");
+    throw option_error(
+        "import", importer.name,
+        "it needs --base: the platform that says what such a file does not hold, such as "
+        "the type of GPU and what is not measured in it",
+        "a name that `windtunnel list platforms` prints, or a path");
 }
 
 /// Throws where tables/file_signatures.json says of an input that it is a kind of file that `importer` does not read.

@@ -306,7 +306,8 @@ Document job_document(const JobResult& result) {
   checkpoints.parts.push_back(document::Figures{
       {"size of a checkpoint", at("/checkpoint/bytes", html::text_of_bytes)},
       {"training waits", at("/checkpoint/stall_s", time_text),
-       job.model.write > 0 ? "safe " + interval_text(to_seconds(job.model.write)) + " later" : ""},
+       job.model.write > 0 ? "written after another " + interval_text(to_seconds(job.model.write))
+                           : ""},
       {"interval in this run", at("/checkpoint/every_s", time_text),
        at("/checkpoint/every_steps", grouped_text) + " steps"},
       {"best interval, simulated", at("/checkpoint/best_s", time_text), best_note},

@@ -607,7 +607,9 @@ void check_context(const PlanInputs& plan, PlanFindings& findings) {
   if (findings.is_sound("/model/sequence") && model.sequence % parts != 0)
     reject("does not cut sequences of " + count_text(model.sequence, "token") + " into " +
                text(parts) + " parts",
-           "use a divisor");
+           ring && model.sequence % 2 != 0
+               ? "write an even sequence"
+               : "use a divisor of " + text(model.sequence / (ring ? 2 : 1)));
   if (ring && plan.training.attention == Attention::standard)
     return reject("goes round in a ring only with flash attention",
                   R"(write "attention": "flash", or "context_method": "all_to_all")");

@@ -177,9 +177,11 @@ TEST_CASE("orders are said as they are known") {
         "not known which is faster: the difference (20.0 % faster) is within what the model misses "
         "by; the sign is right in 81 of 100 cases (in 90 of 100 between 25.0 % slower and 50.0 % "
         "faster)");
+  CHECK(text(1, {0.8, 1.25}, 0.5, OrderVerdict::about_the_same) ==
+        "as fast by the model (in 90 of 100 cases between 25.0 % slower and 20.0 % faster)");
   CHECK(
-      text(1, {0.8, 1.25}, 0.5, OrderVerdict::about_the_same) ==
-      "about the same: 0.0 % faster by the model, in 50 of 100 cases (in 90 of 100 between 25.0 % "
+      text(1.01, {0.8, 1.25}, 0.6, OrderVerdict::about_the_same) ==
+      "about the same: 1.0 % faster by the model, in 60 of 100 cases (in 90 of 100 between 25.0 % "
       "slower and 20.0 % faster)");
 }
 

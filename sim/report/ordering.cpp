@@ -41,15 +41,18 @@ detail::VerdictMark mark_of(const Ordering& ordering) {
 std::string text_of(const Ordering& ordering) {
   const double saving = saving_of(ordering.ratio);
   const std::string per_token = ordering.per_token ? " per token" : "";
+  const std::string between =
+      between_text(saving_of(ordering.interval.first), saving_of(ordering.interval.second));
   const std::string cases =
-      "in " + fixed_text(100 * ordering.sure, 0) + " of 100 cases (in 90 of 100 " +
-      between_text(saving_of(ordering.interval.first), saving_of(ordering.interval.second)) + ")";
+      "in " + fixed_text(100 * ordering.sure, 0) + " of 100 cases (in 90 of 100 " + between + ")";
   switch (ordering.verdict) {
     case OrderVerdict::faster:
       return "faster" + per_token + " by " + percent_text(saving) + ", " + cases;
     case OrderVerdict::slower:
       return "slower" + per_token + " by " + percent_text(-saving) + ", " + cases;
     case OrderVerdict::about_the_same:
+      if (percent_text(std::abs(saving)) == percent_text(0))
+        return "as fast" + per_token + " by the model (in 90 of 100 cases " + between + ")";
       return "about the same" + per_token + ": " + difference_text(saving) + " by the model, " +
              cases;
     case OrderVerdict::not_known:

@@ -36,10 +36,12 @@ inline constexpr LibraryKind scenario_files{"scenarios", "scenarios", "scenario"
 struct NamedPart {
   const char* key;
   const LibraryKind* kind;
+  const char* needed_key;  ///< without which an object there is no whole one; empty: none
 };
-inline constexpr std::array named_parts{
-    NamedPart{"model", &model_files}, NamedPart{"platform", &platform_files},
-    NamedPart{"software", &software_files}, NamedPart{"noise", &noise_files}};
+inline constexpr std::array named_parts{NamedPart{"model", &model_files, "layers"},
+                                        NamedPart{"platform", &platform_files, "name"},
+                                        NamedPart{"software", &software_files, "name"},
+                                        NamedPart{"noise", &noise_files, ""}};
 
 /// The file of the built-in `name`; it need not exist.
 std::filesystem::path library_file(const Library& library, const LibraryKind& kind,

@@ -196,8 +196,28 @@ JsonValue ScenarioFiles::merge_extended(JsonValue value, std::vector<fs::path>& 
     lay_over(base, *extends, chain);
   }
   value.erase("extends");
+  for (const NamedPart& named : named_parts) check_replacement(base, value, named);
   overlay_json(base, value);
   return base;
+}
+
+void ScenarioFiles::check_replacement(const JsonValue& base, const JsonValue& overlay,
+                                      const NamedPart& named) {
+  const JsonValue* const name = base.find(named.key);
+  const JsonValue* const part = overlay.find(named.key);
+  if (name == nullptr || !name->is_string() || part == nullptr || !part->is_object() ||
+      part->find("extends") != nullptr || *named.needed_key == '\0' ||
+      part->find(named.needed_key) != nullptr)
+    return;
+  const std::string pointer = pointer_join("", named.key);
+  const std::string written = text_for_message(
+      looks_like_path(name->string()) ? JsonValue(path_for_people(resolve(*name)).string())
+                                      : *name);
+  problem(part->origin, pointer,
+          "what stands here replaces the " + std::string(named.kind->noun) + " " + written +
+              ", but has no \"" + named.needed_key + "\"",
+          "to change some of its values, add \"extends\": " + written);
+  failed_.insert(pointer);
 }
 
 bool ScenarioFiles::lay_over(JsonValue& base, const JsonValue& entry,
@@ -258,6 +278,14 @@ bool ScenarioFiles::expand(JsonValue& slot, const LibraryKind& kind, const std::
               std::string("unknown ") + kind.noun + " " + text_for_message(slot),
               suggest_name(*library_, kind, text));
   }
+  for (const char* key : {"training", "parallel", "model", "platform"})
+    if (std::string_view(kind.name) != scenario_files.name && content.find(key) != nullptr) {
+      problem(slot.origin, pointer,
+              text_for_message(slot) + " holds a scenario, and no " + kind.noun,
+              std::string("name a ") + kind.noun + ", or put that of the scenario into a file");
+      content = {};
+      break;
+    }
   if (!content.is_object()) {
     failed_.insert(pointer);
     return false;
@@ -364,7 +392,13 @@ JsonValue ScenarioFiles::read_once(const fs::path& path, const JsonValue& refere
 }
 
 bool ScenarioFiles::is_unquotable(const fs::path& path, const JsonValue& reference) const {
-  return reference.origin.kind == OriginKind::file && !lies_in(library_->root, path);
+  const Origin& origin = reference.origin;
+  if (origin.kind != OriginKind::file || lies_in(library_->root, path)) return false;
+  // A .json next to a file that may be quoted, or below it, is of the same project; it may not lead elsewhere by a link.
+  std::error_code error;
+  return path.extension() != ".json" || !origin.source ||
+         origin.source->quoting != Quoting::allowed ||
+         !lies_in(fs::absolute(origin.source->name, error).parent_path(), path);
 }
 
 JsonValue ScenarioFiles::read(const fs::path& path, const JsonValue& reference,

@@ -38,6 +38,8 @@ class ScenarioFiles {
 
  private:
   JsonValue merge_extended(JsonValue value, std::vector<std::filesystem::path>& chain);
+  /// Complains of an object that is no whole one where the base names a file: it would replace what the user means to change.
+  void check_replacement(const JsonValue& base, const JsonValue& overlay, const NamedPart& named);
   bool lay_over(JsonValue& base, const JsonValue& entry, std::vector<std::filesystem::path>& chain);
   /// Lays a model, platform, device or software profile over the one that it extends, if it does.
   bool lay_over_base(JsonValue& part, const LibraryKind& kind, const std::string& pointer);

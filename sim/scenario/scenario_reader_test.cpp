@@ -137,6 +137,25 @@ TEST_CASE("relative paths are relative to the file that they are written in") {
   CHECK(scenario.model.name == "model");
 }
 
+TEST_CASE("an object over the name of a file is a whole one, or names what it changes") {
+  const TemporaryFolder folder;
+  folder.write("base.json", R"({"version": 1, "model": "tiny", "platform": "boxes",
+      "training": {"global_batch": 64, "micro_batch": 1}})");
+  const auto with = [&](const std::string& part) {
+    return read_scenario(
+        folder.write("top.json", R"({"version": 1, "extends": "base.json", )" + part + "}"),
+        test_library());
+  };
+  CHECK_THROWS_WITH_AS(
+      with(R"("model": {"heads": 16})"),
+      doctest::Contains("what stands here replaces the model \"tiny\", but has no \"layers\" at "
+                        "/model (to change some of its values, add \"extends\": \"tiny\")"),
+      const InputError&);
+  CHECK_THROWS_WITH_AS(with(R"("platform": {"fabric": {}})"),
+                       doctest::Contains("add \"extends\": \"boxes\""), const InputError&);
+  CHECK(with(R"("model": {"extends": "tiny", "vocab": 77})").model.vocab == 77);
+}
+
 TEST_CASE("files that extend each other are refused, with the circle") {
   const TemporaryFolder folder;
   folder.write("a.json", R"({"version": 1, "extends": "b.json"})");

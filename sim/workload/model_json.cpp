@@ -33,8 +33,12 @@ void read_label(ObjectReader& reader, Transformer& model) {
 void check_divides(ObjectReader& reader, std::string_view key, int size, std::string_view size_name,
                    int& divisor) {
   if (size % divisor == 0) return;
-  reader.problem(key, std::string(size_name) + " " + std::to_string(size) + " is no multiple of " +
-                          std::string(key) + " " + std::to_string(divisor));
+  int near = std::min(divisor, size);
+  while (size % near != 0) --near;
+  reader.problem(key,
+                 std::string(size_name) + " " + std::to_string(size) + " is no multiple of " +
+                     std::string(key) + " " + std::to_string(divisor),
+                 "use a divisor of " + std::to_string(size) + ", such as " + std::to_string(near));
   divisor = 1;
 }
 
