@@ -300,7 +300,8 @@ void judge(StageMemory& memory, const MemoryInputs& inputs, const Device& device
   if (memory.required > memory.usable)
     memory.verdict = MemoryVerdict::does_not_fit;
   else if (parallel.zero_stage == 3 && parallel.replicas() > 1 && !is_trained &&
-           software.sharded_parameters == ShardedParameters::uncounted)
+           software.sharded_parameters == ShardedParameters::uncounted &&
+           software.live_parameters == 0)
     memory.verdict = MemoryVerdict::lower_bound;
   else if (memory.is_tight)
     memory.verdict = MemoryVerdict::at_risk;

@@ -314,6 +314,18 @@ TEST_CASE("fully sharded states, gathered layers and bounded activations add up 
   world.plan.parallel.zero_prefetch = 100;
   CHECK((first_stage(world).allocated - stage.allocated) / Bytes{6 * 2 * layer} ==
         doctest::Approx(1).epsilon(1e-12));
+  // DeepSpeed keeps as many parameters as it may, words among them, and what a layer needs in any case.
+  CHECK(world.account().verdict == MemoryVerdict::lower_bound);
+  world.plan.parallel.zero_prefetch = 1;
+  world.software.live_parameters = words + 5 * layer;
+  CHECK((first_stage(world).allocated - stage.allocated) / Bytes{(5 - 2) * 2 * layer} ==
+        doctest::Approx(1).epsilon(1e-12));
+  CHECK(world.account().verdict == MemoryVerdict::fits);
+  world.software.live_parameters = layer;
+  CHECK(first_stage(world).allocated == stage.allocated);
+  world.software.live_parameters = 1e12;
+  CHECK((first_stage(world).allocated - stage.allocated) / Bytes{6 * 2 * layer} ==
+        doctest::Approx(1).epsilon(1e-12));
 }
 
 /// llama, 8 layers of 12h^2 + 2h parameters, words and head apart, FSDP over 8 GPUs, bf16 reduced in fp32.

@@ -293,6 +293,7 @@ void read_memory(ObjectReader reader, Stack& stack) {
   given(reader, "keeps_gate", stack.copies.keeps_gate);
   given(reader, "keeps_norms", stack.copies.keeps_norms);
   given(reader, "sharded_parameters", stack.sharded_parameters);
+  given(reader, "live_parameters", stack.live_parameters, 0, most_values);
   given(reader, "foreach_step", stack.foreach_step);
   given(reader, "reentrant_checkpoints", stack.reentrant_checkpoints);
   given(reader, "flattens_adapters", stack.flattens_adapters);

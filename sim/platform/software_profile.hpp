@@ -367,6 +367,9 @@ struct SoftwareProfile {
       false;  ///< what a stage sent on is freed, and not kept until its backward pass
   KeptCopies copies;
   ShardedParameters sharded_parameters = ShardedParameters::uncounted;
+  /// Of a stack that gathers tensor by tensor (`uncounted`): parameters that are gathered at a time at most, but for what one layer needs:
+  /// stage3_max_live_parameters of DeepSpeedZeroConfig in deepspeed/runtime/zero/config.py, DeepSpeed 0.14. 0: not known.
+  double live_parameters = 0;
   /// Adam's step takes the square root of all second moments at once, in tensors of their own: _multi_tensor_adamw in torch/optim/adamw.py,
   /// PyTorch 2.0 to 2.5, what a GPU gets unless `fused` is set.
   bool foreach_step = false;

@@ -124,6 +124,13 @@ double most_words(const PassOperations& forward) {
   return words;
 }
 
+/// Layers whose parameters a stack that gathers tensor by tensor keeps at a time, next to the words: what is used again within as many
+/// parameters stays, release_sub_module in deepspeed/runtime/zero/partitioned_param_coordinator.py, DeepSpeed 0.14.
+double live_layers(const PassContext& in, double of_layer, const PassOperations& forward) {
+  return std::clamp((in.software->live_parameters - most_words(forward)) / of_layer, 0.0,
+                    static_cast<double>(in.chunk.layers));
+}
+
 /// The parameters and gradients that a rank has of others in the backward pass (docs/memory.md, section 7). A unit is a layer, or embedding
 /// and head. Of a layer that computes: its parameters, those of the layers gathered ahead, its gradients, and those of the layer before it
 /// in the type in which they are scattered. Of embedding and head: parameters, the head's gradient, and at the end all gradients in both
@@ -154,6 +161,9 @@ void hold_gathered(ChunkOperations& chunk, const PassContext& in) {
     held.at(Kept::unit).whole = unit;
     held.at(Kept::gathered).whole = unit * (reshards ? 1 : in.chunk.layers);
     held.at(is_counted ? Kept::prefetched : Kept::gathered).whole += unit * ahead;
+    if (!is_counted && reshards)
+      held.at(Kept::gathered).whole =
+          std::max(held.at(Kept::gathered).whole, unit * live_layers(in, layer.all, forward));
     const double reduced = reduces_frozen(*in.plan, *in.software) ? layer.all : layer.trained();
     held.at(Kept::weight_gradient).whole = element * reduced;
     if (is_counted && in.plan->parallel.can_scatter_in_passes())
