@@ -107,6 +107,12 @@ class HooksTest(unittest.TestCase):
         hooks.on_page_markdown("")
         self.assertEqual(slugify("Twice", None), "twice")
 
+    def test_pointers_in_tables_break_after_a_slash_or_an_underscore(self):
+        page, script = mock.Mock(url="docs/one.html"), "<script src=\"../assets/javascripts/bundle.1.min.js\"></script>"
+        table = "<td><code>/platform/node_types</code></td><td><code>a/b</code></td><p><code>/platform/name</code></p>"
+        self.assertIn("<td><code>/<wbr>platform/<wbr>node_<wbr>types</code></td><td><code>a/b</code></td><p><code>/platform/name</code></p>",
+                      hooks.on_post_page(table + script, {}, page))
+
 
 if __name__ == "__main__":
     unittest.main()

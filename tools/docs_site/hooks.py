@@ -9,6 +9,7 @@ import links  # noqa: E402  (of tools/)
 
 LIST = re.compile(r" *(?:[-*+]|\d+[.)]) ")
 RULE = re.compile(r" *\|?[ :|-]*-[ :|-]*\|[ :|-]*$")  # the line below a table's head
+POINTER = re.compile(r"(?<=<td><code>)/[^<]*")
 used_names = set()  # by headings of the page that is being rendered
 
 
@@ -19,7 +20,8 @@ def on_config(config):
 
 
 def on_post_page(output, config, page, **_):
-    """The script that makes search work without a server stands before those of the theme."""
+    """The script that makes search work without a server stands before those of the theme; pointers in tables may break after a slash or _."""
+    output = POINTER.sub(lambda found: re.sub("([/_])(?=[^<])", r"\1<wbr>", found[0]), output)
     depth = page.url.count("/")
     script = f'<script src="{"../" * depth}search/offline_search.js"></script>'
     at = output.rindex("<script src=", 0, output.rindex("assets/javascripts/bundle"))
