@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <string>
+#include <tuple>
 
 #include "core/count_text.hpp"
 #include "core/json_build.hpp"
@@ -117,35 +118,50 @@ JsonValue job_data(const JobResult& result) {
         })}});
 }
 
-/// Number of draws that end in each span of days.
+constexpr double hours_per_day = 24, minutes_per_day = 1440;
+constexpr LengthUnit length_units[] = {
+    {"days", 1, amount_text},
+    {"hours", hours_per_day, [](double days) { return amount_text(hours_per_day * days); }},
+    {"minutes", minutes_per_day, [](double days) { return amount_text(minutes_per_day * days); }},
+};
+
+const LengthUnit& unit_of(const JobResult& result) { return length_unit(result.days.median); }
+
+/// Number of draws that end in each span of time.
 Chart days_chart(const JobResult& result) {
   constexpr std::size_t num_bars = 41;
   constexpr double least_width = 1e-3;  // of the days
-  const std::vector<double> days = mapped(result.draws, days_of);
+  const auto& [unit, per_day, text] = unit_of(result);
+  std::vector<double> days = mapped(result.draws, days_of);
+  for (double& each : days) each *= per_day;
   const auto [low, high] = std::ranges::minmax_element(days);
-  Chart chart = histogram("How long the draws take, in days", days,
-                          {*low, std::max(*high, *low * (1 + least_width)), number_mark,
-                           result.step_interval ? "days at the predicted step" : "days"},
-                          num_bars, "draw");
+  Chart chart =
+      histogram(std::string("How long the draws take, in ") + unit, days,
+                {*low, std::max(*high, *low * (1 + least_width)), number_mark,
+                 std::string(unit) + (result.step_interval ? " at the predicted step" : "")},
+                num_bars, "draw");
   const Spread& run = result.days.of_run;
-  chart.rules = {{run.low, "5th"}, {run.median, "median"}, {run.high, "95th"}};
+  chart.rules = {
+      {run.low * per_day, "5th"}, {run.median * per_day, "median"}, {run.high * per_day, "95th"}};
   return chart;
 }
 
-/// Between which days 90 % of runs lie: over both errors, and by each alone.
+/// Between which lengths 90 % of runs lie: over both errors, and by each alone.
 Chart bands_chart(const JobResult& result) {
+  const auto& [unit, per_day, text] = unit_of(result);
   const JobFigure& days = result.days;
-  Chart chart{"Days of 90 % of runs",
+  Chart chart{"Length of 90 % of runs",
               Chart::Shape::dots,
-              {std::min(days.low, days.of_step.low), std::max(days.high, days.of_step.high),
-               number_mark, "days; line: 90 % of runs, dot: at the predicted step"},
+              {std::min(days.low, days.of_step.low) * per_day,
+               std::max(days.high, days.of_step.high) * per_day, number_mark,
+               std::string(unit) + "; line: 90 % of runs, dot: at the predicted step"},
               {0, 4, nullptr, "what may differ"}};
   double row = 3;
   for (const auto& [name, band] : {std::pair<const char*, Spread>{"both", days},
                                    {"error of the step", days.of_step},
                                    {"failures and noise", days.of_run}}) {
-    chart.points.push_back({days.median, row, name});
-    chart.points.back().error = Chart::Error{band.low, row, band.high, row};
+    chart.points.push_back({days.median * per_day, row, name});
+    chart.points.back().error = Chart::Error{band.low * per_day, row, band.high * per_day, row};
     --row;
   }
   return chart;
@@ -157,16 +173,19 @@ Chart interval_chart(const JobResult& result) {
   const double seconds = result.job.step_time / Seconds{1};  // a step
   const bool in_minutes = double(points.front().steps) * seconds >= 60;
   const double unit = in_minutes ? 60 : 1, step = seconds / unit;
-  Chart chart{"Mean length of the job by interval of checkpoints",
-              Chart::Shape::line,
-              {double(points.front().steps) * step, double(points.back().steps) * step, number_mark,
-               std::string(in_minutes ? "minutes" : "seconds") +
-                   " between checkpoints, all with the same failures",
-               true},
-              {points.front().mean_seconds / seconds_per_day,
-               (points.front().mean_seconds + 1) / seconds_per_day, number_mark, "mean days"}};
+  const LengthUnit& length = unit_of(result);
+  const double of_length = length.per_day / seconds_per_day;
+  Chart chart{
+      "Mean length of the job by interval of checkpoints",
+      Chart::Shape::line,
+      {double(points.front().steps) * step, double(points.back().steps) * step, number_mark,
+       std::string(in_minutes ? "minutes" : "seconds") +
+           " between checkpoints, all with the same failures",
+       true},
+      {points.front().mean_seconds * of_length, (points.front().mean_seconds + 1) * of_length,
+       number_mark, std::string("mean ") + length.name}};
   for (const IntervalPoint& point : points) {
-    const double days = point.mean_seconds / seconds_per_day;
+    const double days = point.mean_seconds * of_length;
     chart.points.push_back({double(point.steps) * step, days});
     chart.y.low = std::min(chart.y.low, days);
     chart.y.high = std::max(chart.y.high, days);
@@ -180,13 +199,14 @@ Chart interval_chart(const JobResult& result) {
 }
 
 document::Bars time_bars(const JobResult& result, const JsonValue& data) {
-  document::Bars bars{{"lrr", {{"what", "share", "days"}}}, {}};
+  const LengthUnit& unit = unit_of(result);
+  document::Bars bars{{"lrr", {{"what", "share", unit.name}}}, {}};
   for (const Spent kind : enumerators<Spent>()) {
     const double share = result.mean_shares[kind];
     if (share <= 0) continue;
     const auto& [key, words, colour] = uses[kind];
     bars.table.rows.push_back({words, figure(data, std::string("/mean_shares/") + key, share_text),
-                               amount_text(share * result.days.median)});
+                               unit.text(share * result.days.median)});
     bars.bars.push_back({share, colour});
   }
   return bars;
@@ -200,13 +220,15 @@ document::Section how_sure(const JobResult& result, const JsonValue& data) {
                         {{"90 % of runs", "by the error of the step", "by failures and noise"}}};
   const std::string currency =
       result.job.block.price ? ", " + result.job.block.price->currency : std::string();
-  for (const auto& [label, key] : {std::pair<std::string, std::string>{"days", "/days"},
-                                   {"cost" + currency, "/cost"},
-                                   {"energy, MWh", "/energy_mwh"},
-                                   {"emissions, t CO2", "/tonnes_co2"}}) {
-    const auto between = [&, &pointer = key](const std::string& part) {
-      return figure(data, pointer + part + "/p5", amount_text) + " to " +
-             figure(data, pointer + part + "/p95", amount_text);
+  const LengthUnit& unit = unit_of(result);
+  using Row = std::tuple<std::string, std::string, std::string (*)(double)>;
+  for (const auto& [label, key, text] : {Row{unit.name, "/days", unit.text},
+                                         {"cost" + currency, "/cost", amount_text},
+                                         {"energy, MWh", "/energy_mwh", amount_text},
+                                         {"emissions, t CO2", "/tonnes_co2", amount_text}}) {
+    const auto between = [&, &pointer = key, &format = text](const std::string& part) {
+      return job_figure(data, pointer + part + "/p5", format) + " to " +
+             job_figure(data, pointer + part + "/p95", format);
     };
     if (find_at(data, key) != nullptr)
       table.rows.push_back({label, between("/of_which_step"), between("/of_which_run")});
@@ -224,6 +246,18 @@ std::string amount_text(double amount) {
   constexpr double few = 10, many = 100;
   if (amount < few) return fixed_text(amount, 2);
   return amount < many ? fixed_text(amount, 1) : grouped_text(amount);
+}
+
+const LengthUnit& length_unit(double days) {
+  return days >= 1                   ? length_units[0]
+         : hours_per_day * days >= 1 ? length_units[1]
+                                     : length_units[2];
+}
+
+Words job_figure(const JsonValue& data, const std::string& pointer, std::string (*format)(double)) {
+  const Words words = figure(data, pointer, format);
+  return format == length_units[1].text || format == length_units[2].text ? Words(words.text())
+                                                                          : words;
 }
 
 JsonValue figure_json(const JobFigure& figure, const JobResult& result) {
@@ -248,8 +282,9 @@ Document job_document(const JobResult& result) {
   const Job& job = result.job;
   JsonValue data = job_data(result);
   const auto at = [&](const std::string& pointer, std::string (*format)(double)) {
-    return figure(data, pointer, format);
+    return job_figure(data, pointer, format);
   };
+  const LengthUnit& unit_of_length = unit_of(result);
   const auto between = [&](const std::string& pointer, std::string (*format)(double)) {
     return at(pointer + "/p5", format) + " to " + at(pointer + "/p95", format);
   };
@@ -289,10 +324,11 @@ Document job_document(const JobResult& result) {
         (job.model.spare_nodes == 0 ? "without spare nodes"
                                     : "with " + count_text(job.model.spare_nodes, "spare node")) +
         ", the job waits for nodes in " + percent_text(result.share_without_nodes()) +
-        " of its time; with " + at("/with_enough_spares/spare_nodes", grouped_text) +
-        " (--set /job/restart/spare_nodes=" +
+        " of its time, mean of all draws; with " +
+        at("/with_enough_spares/spare_nodes", grouped_text) + " (--set /job/restart/spare_nodes=" +
         at("/with_enough_spares/spare_nodes", [](double nodes) { return fixed_text(nodes, 0); }) +
-        ") it takes " + at("/with_enough_spares/median_days", amount_text) + " days" + spares_note);
+        ") it takes " + at("/with_enough_spares/median_days", unit_of_length.text) + " " +
+        unit_of_length.name + spares_note);
 
   document::Figures failures;
   for (const auto& [part, unused] : all_names<FailingPart>())
@@ -333,9 +369,9 @@ Document job_document(const JobResult& result) {
           "job",
           result.name,
           opening,
-          "days",
-          {uncertain("days", "/days", amount_text),
-           spread("goodput", "/goodput", percent_text, "of the time counts, "),
+          unit_of_length.name,
+          {uncertain(unit_of_length.name, "/days", unit_of_length.text),
+           spread("goodput", "/goodput", percent_text, "of the time counts in the median draw, "),
            spread("failures", "/failures/count", grouped_text),
            {"mean time between failures", at("/failures/mean_time_between_s", time_text)},
            uncertain("cost", "/cost", amount_text,

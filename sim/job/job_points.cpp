@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/count_text.hpp"
 #include "core/json_build.hpp"
 #include "core/mapped.hpp"
 #include "core/normal.hpp"
@@ -107,11 +108,18 @@ std::optional<Least> least_of(const std::vector<JobPoint>& points, Expense expen
   return least;
 }
 
-/// "Cheapest: A", or which points may be cheaper as far as is known, by how much they differ and how well that is known.
+/// "Cheapest: A", or which points may be cheaper as far as is known, by how much they differ and how well that is known. Says how many
+/// points were compared, if not all.
 std::string advice(const std::vector<JobPoint>& points, Expense expense) {
   const std::optional<Least> least = least_of(points, expense);
   const JobPoint& best = points[least->point];
-  std::string text = expense == Expense::days ? "Fastest: " : "Cheapest: ";
+  const auto compared =
+      std::ranges::count_if(points, [&](const JobPoint& point) { return counts(point, expense); });
+  std::string text = expense == Expense::days ? "Fastest" : "Cheapest";
+  if (compared < std::ssize(points))
+    text += " of " + std::to_string(compared) + " of " + count_text(points.size(), "point");
+  text += ": ";
+  if (compared < 2) return text + "nothing to compare " + best.values + " with.";
   if (least->rivals.empty()) return text + best.values + "; no other comes within the errors.";
   text += "not known. Predicted: " + best.values + "; within the model's error of it: ";
   constexpr std::size_t most_named = 3;
@@ -139,8 +147,17 @@ std::string verdict(const JobPoint& point) {
   return front;
 }
 
+/// The unit for the lengths of all points.
+const LengthUnit& unit_of(const std::vector<JobPoint>& points) {
+  double most = 0;
+  for (const JobPoint& point : points)
+    if (point.result) most = std::max(most, point.result->days.median);
+  return length_unit(most);
+}
+
 /// Sentences below the table, which has no room for them: why points were not simulated, and the plans that were chosen.
 std::vector<document::Part> notes_of(const std::vector<JobPoint>& points) {
+  const LengthUnit& unit = unit_of(points);
   std::vector<document::Part> parts;
   for (std::size_t i = 0; i < points.size(); ++i) {
     const std::string number = "point " + std::to_string(i + 1);
@@ -155,12 +172,14 @@ std::vector<document::Part> notes_of(const std::vector<JobPoint>& points) {
     if (points[i].result && points[i].result->enough_spares)
       waits.push_back(std::to_string(i + 1) + " in " +
                       percent_text(points[i].result->share_without_nodes()) + " of its time, " +
-                      amount_text(points[i].result->enough_spares->median_days) + " days with " +
-                      count_text(points[i].result->enough_spares->nodes, "spare node"));
+                      unit.text(points[i].result->enough_spares->median_days) + " " + unit.name +
+                      " with " + count_text(points[i].result->enough_spares->nodes, "spare node"));
   if (!waits.empty())
     parts.emplace_back(document::Verdict{
         "!",
-        "points wait for nodes to be repaired (/job/restart/spare_nodes): " + joined(waits, "; ")});
+        "points wait for nodes to be repaired (/job/restart/spare_nodes), mean of all draws, where "
+        "goodput is the median: " +
+            joined(waits, "; ")});
   return parts;
 }
 
@@ -176,13 +195,13 @@ std::string shared_currency(const std::vector<JobPoint>& points) {
   return shared;
 }
 
-std::vector<PricedPoint> priced(const std::vector<JobPoint>& points) {
+std::vector<PricedPoint> priced(const std::vector<JobPoint>& points, double per_day = 1) {
   std::vector<PricedPoint> list;
   for (std::size_t i = 0; i < points.size(); ++i)
     if (const JobPoint& point = points[i]; counts(point)) {
       const JobFigure &days = point.result->days, &cost = *point.result->cost;
-      list.push_back({std::to_string(i + 1), days.median, cost.median, point.on_front,
-                      Chart::Error{days.low, cost.low, days.high, cost.high},
+      list.push_back({std::to_string(i + 1), days.median * per_day, cost.median, point.on_front,
+                      Chart::Error{days.low * per_day, cost.low, days.high * per_day, cost.high},
                       ", " + point.result->job.block.price->currency});
     }
   return list;
@@ -269,13 +288,14 @@ document::Document job_points_document(const std::string& name,
       {{"#", "point", "GPUs"}}};
   const std::string currency = shared_currency(points);
   if (has_cost) table.rows[0].emplace_back("cost" + (currency.empty() ? "" : ", " + currency));
-  for (const char* const heading : {"days", "90 % of runs", "goodput"})
+  const LengthUnit& unit = unit_of(points);
+  for (const char* const heading : {unit.name, "90 % of runs", "goodput"})
     table.rows[0].emplace_back(heading);
   if (has_energy) table.rows[0].emplace_back("MWh");
   table.rows[0].emplace_back("");
   for (std::size_t i = 0; i < points.size(); ++i) {
     const auto at = [&](const char* key, std::string (*format)(double)) {
-      return document::figure(data, "/points/" + std::to_string(i) + "/" + key, format);
+      return job_figure(data, "/points/" + std::to_string(i) + "/" + key, format);
     };
     document::TableRow row{std::to_string(i + 1), points[i].values, at("gpus", grouped_text)};
     if (has_cost)
@@ -283,20 +303,24 @@ document::Document job_points_document(const std::string& name,
                        (currency.empty() && points[i].result && points[i].result->cost
                             ? " " + points[i].result->job.block.price->currency
                             : ""));
-    row.emplace_back(at("days/median", amount_text));
-    row.emplace_back(at("days/p5", amount_text) + " to " + at("days/p95", amount_text));
+    row.emplace_back(at("days/median", unit.text));
+    row.emplace_back(
+        points[i].result ? at("days/p5", unit.text) + " to " + at("days/p95", unit.text) : "");
     row.emplace_back(at("goodput/median", percent_text));
     if (has_energy) row.emplace_back(at("energy_mwh/median", amount_text));
     row.emplace_back(verdict(points[i]));
     table.rows.push_back(std::move(row));
   }
   document::Section every{"points", "Points", "Every point", {std::move(table)}};
-  if (const std::vector<PricedPoint> with_price = priced(points); !with_price.empty())
+  if (const auto with_price = priced(points, unit.per_day); !with_price.empty()) {
+    Chart chart = days_money_chart(with_price);
+    chart.x.title = unit.name;
     every.parts = {
         "On the front: no other point that fits takes fewer days and less money. Cost goes with "
         "days: its interval is as wide.",
-        days_money_chart(with_price), every.parts.front(), advice(points, Expense::days),
+        std::move(chart), every.parts.front(), advice(points, Expense::days),
         advice(points, Expense::cost)};
+  }
   for (const auto& more : {notes_of(points), warnings_of(points)})
     every.parts.insert(every.parts.end(), more.begin(), more.end());
   return {data, "job", name, {"days against money"}, "", {}, {every}, "windtunnel job --json", {}};

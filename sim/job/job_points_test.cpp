@@ -1,5 +1,7 @@
 #include <doctest/doctest.h>
 
+#include <sstream>
+
 #include "job/job_result.hpp"
 
 namespace windtunnel {
@@ -128,6 +130,31 @@ TEST_CASE(
   const std::string text = text_of(job_points_document("sizes", points));
   CHECK(text.find("✗ point 3 not simulated: 48 layers do not divide") != std::string::npos);
   CHECK(text.find("does not fit in memory") != std::string::npos);
+  // Two of the four have days to compare, one has money.
+  CHECK(text.find("Fastest of 2 of 4 points: nodes 8; no other") != std::string::npos);
+  CHECK(text.find("Cheapest of 1 of 4 points: nothing to compare nodes 8 with.") !=
+        std::string::npos);
+}
+
+TEST_CASE("a point without a result has no interval, and lengths below a day are in hours") {
+  std::vector<JobPoint> points{point(0.5, 5), point(0.25, 3), {}};
+  points[2].problem = "48 layers do not divide";
+  const std::string text = text_of(job_points_document("sizes", points));
+  CHECK(text.find("hours") != std::string::npos);
+  CHECK(text.find("12.0 to 12.0") != std::string::npos);
+  CHECK(text.find("6.00 to 6.00") != std::string::npos);
+  CHECK(text.find(" to   ") == std::string::npos);
+}
+
+TEST_CASE("waits are means and goodput is a median, which is said") {
+  std::vector<JobPoint> points{point(10, 5), point(20, 3)};
+  points[0].result->mean_shares[Spent::idle] = 0.027;
+  points[0].result->enough_spares = EnoughSpares{1, 9.9, 1, 1};
+  std::string words;
+  std::istringstream text(text_of(job_points_document("sizes", points)));
+  for (std::string word; text >> word;) words += word + " ";
+  CHECK(words.find("mean of all draws, where goodput is the median: 1 in 2.7 % of its time, 9.90 "
+                   "days with 1 spare node") != std::string::npos);
 }
 
 TEST_CASE("cost has its currency in the heading, and chosen plans stand below the table") {

@@ -130,6 +130,17 @@ std::string job_csv(const JobResult& result);  ///< a row for each draw
 /// Two decimals below ten, one below a hundred, then none and thousands apart.
 std::string amount_text(double amount);
 
+/// Unit in which lengths of jobs are printed: days, or hours below a day, or minutes below an hour. JSON has days.
+struct LengthUnit {
+  const char* name;
+  double per_day;
+  std::string (*text)(double days);
+};
+const LengthUnit& length_unit(double days);
+/// figure(), but lengths in another unit than the data's are plain text: a page could not compare them.
+document::Words job_figure(const JsonValue& data, const std::string& pointer,
+                           std::string (*format)(double));
+
 /// One point of a sweep, simulated as a job.
 struct JobPoint {
   std::string values;                    ///< "nodes 128, platform dgx-h100"

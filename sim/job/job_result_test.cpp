@@ -119,5 +119,13 @@ TEST_CASE("what costs nothing costs nothing for sure") {
   CHECK(figure.high == 0);
 }
 
+TEST_CASE("lengths are in days, below a day in hours, and below an hour in minutes") {
+  CHECK(length_unit(1).text(1) == "1.00");
+  CHECK(length_unit(0.5).name == std::string("hours"));
+  CHECK(length_unit(0.5).text(0.5) == "12.0");
+  CHECK(length_unit(0.022).name == std::string("minutes"));
+  CHECK(length_unit(0.022).text(0.022) == "31.7");  // 0.022 · 1,440
+}
+
 }  // namespace
 }  // namespace windtunnel

@@ -70,7 +70,9 @@ JobPoint run_point(const Sweep& sweep, std::size_t index, const JobOptions& opti
     if (run.result.step_interval) point.judged = std::move(run.judged);
     point.result = std::move(run.result);
   } catch (const InputError& error) {
-    point.problem = error.problems().front().message;
+    const Problem& problem = error.problems().front();
+    point.problem =
+        problem.message + (problem.suggestion.empty() ? "" : " (" + problem.suggestion + ")");
   }
   return point;
 }
