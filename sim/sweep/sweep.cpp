@@ -112,6 +112,15 @@ class SweptContent {
   Place place_;
 };
 
+/// True if values of a point may put it right: what is missing, and degrees and batches that do not go together.
+bool points_may_mend(const Problem& problem) {
+  const std::string& pointer = problem.pointer;
+  return problem.message.starts_with("missing key") ||
+         (!problem.message.starts_with("unknown key") &&
+          (is_at_or_in(pointer, "/parallel") || pointer == "/nodes" ||
+           pointer == "/training/global_batch" || pointer == "/training/micro_batch"));
+}
+
 }  // namespace
 
 Sweep::Sweep(const std::filesystem::path& file, const Library& library, const ReadOptions& options,
@@ -127,7 +136,7 @@ Sweep::Sweep(JsonValue merged, std::filesystem::path folder, const Library& libr
       base_(std::move(merged)),
       name_(base_.find("name")->string()),
       chooser_(std::move(chooser)),
-      points_(take_sweep()),
+      points_(read_points()),
       template_(base_, folder_, library_) {
   expect_effect(options.overrides);
 }
@@ -144,6 +153,33 @@ void Sweep::expect_effect(const Overrides& overrides) const {
                       canonical_text(value) + "]'"});
   }
   problems.throw_if_any();
+}
+
+SweepPoints Sweep::read_points() try {
+  return SweepPoints(take_sweep());
+} catch (const InputError& of_sweep) {
+  Problems all;
+  for (const Problem& problem : of_sweep.problems()) all.add(problem);
+  for (Problem& problem : problems_around_sweep()) all.add(std::move(problem));
+  throw InputError(all.in_order());
+}
+
+std::vector<Problem> Sweep::problems_around_sweep() const {
+  try {
+    read_with_any_plan(base_, [&](const PointValues& plan) {
+      return read_scenario(base_, folder_, library_,
+                           {{}, seed_, LeftToCaller::neighbours_and_placement, plan});
+    });
+  } catch (const UnsupportedError&) {
+  } catch (const EnvironmentError&) {
+  } catch (const InputError& error) {
+    std::vector<Problem> problems = error.problems();
+    std::erase_if(problems, [](const Problem& problem) {
+      return is_at_or_in(problem.pointer, "/sweep") || points_may_mend(problem);
+    });
+    return problems;
+  }
+  return {};
 }
 
 JsonValue Sweep::take_sweep() {

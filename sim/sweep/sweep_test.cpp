@@ -385,6 +385,30 @@ TEST_CASE("a problem that every point has is the file's, one that some have is t
                  "fp17"));
 }
 
+TEST_CASE("what is wrong with the sweep is reported with what is wrong elsewhere") {
+  const SweepFixture fixture;
+  const auto problems = [&](const std::string& block, const Overrides& overrides) {
+    return problem_of([&] { fixture.sweep(block, overrides); });
+  };
+  for (const char* block : {R"({"list": [{"/nodes": 1}]})", R"({"points": []})",
+                            R"({"points": [{"/nodes": 1}], "baseline": "none"})"}) {
+    CAPTURE(block);
+    const std::string said = problems(
+        block, {{"/job/tokens", "1e9"}, {"/job/prices", "2"}, {"/training/precison", "1"}});
+    CHECK(contains(said, "at /sweep"));
+    CHECK(contains(said, "unknown key \"prices\" at /job"));
+    CHECK(contains(said, "unknown key \"precison\" at /training"));
+  }
+  // Points may give what is missing, and degrees that go together.
+  const std::string sweeps_alone =
+      problems(R"({"list": [{"/nodes": 1}]})",
+               {{"/model", "null"}, {"/training/global_batch", "63"}, {"/parallel/tensor", "3"}});
+  CHECK(contains(sweeps_alone, "unknown key \"list\" at /sweep"));
+  CHECK(!contains(sweeps_alone, "at /model"));
+  CHECK(!contains(sweeps_alone, "at /parallel"));
+  CHECK(!contains(sweeps_alone, "global_batch"));
+}
+
 TEST_CASE("a file without a sweep is told so, with what to write") {
   const SweepFixture fixture;
   CHECK(contains(problem_of([&] { fixture.sweep("null"); }), "has no sweep"));
