@@ -9,11 +9,13 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "core/count_text.hpp"
 #include "core/json_value.hpp"
+#include "core/number_in.hpp"
 #include "core/text_list.hpp"
 #include "core/utf8.hpp"
 #include "plan/plan_check.hpp"
@@ -80,6 +82,34 @@ const Key* axis_at(const std::string& pointer) {
   return nullptr;
 }
 
+/// Devices have files of their own, which a platform on top of another names whole.
+bool is_of_platform(const std::string& pointer) {
+  return pointer.starts_with("/platform/") && pointer.find("/device/") == std::string::npos;
+}
+
+/// Writes a value that was given into the scenario. Those of the platform go on top of the one that was asked for:
+///   "platform": {"extends": "dgx-h100", "node_types": [{"nic_rate": "100 Gbps"}]}
+void set_given(JsonValue& tree, const std::string& pointer, const JsonValue& value) {
+  if (is_of_platform(pointer)) {
+    JsonValue& platform = *tree.find("platform");
+    if (!platform.is_object()) platform = object_of({{"extends", JsonValue(platform)}});
+    constexpr std::string_view of_type = "/platform/node_types/";
+    constexpr std::size_t most_types = 100;
+    const auto index =
+        pointer.starts_with(of_type)
+            ? number_in<std::size_t>(std::string_view(pointer).substr(
+                  of_type.size(), pointer.find('/', of_type.size()) - of_type.size()))
+            : std::nullopt;
+    if (index && *index < most_types) {
+      if (platform.find("node_types") == nullptr)
+        platform.set("node_types", JsonValue(JsonValue::Array{}));
+      auto& types = platform.find("node_types")->array();
+      while (types.size() <= *index) types.push_back(empty_object());
+    }
+  }
+  set_at(tree, pointer, value);
+}
+
 /// Why `new` does not take this --set; empty where it does.
 Problem refusal_of(const std::string& pointer, const JsonValue& value) {
   for (const auto& [taken, option] : {std::pair{"/training/global_batch", "--global-batch"},
@@ -88,12 +118,14 @@ Problem refusal_of(const std::string& pointer, const JsonValue& value) {
       return {{}, {}, pointer + std::string(" has an option"), std::string("write ") + option};
   const bool is_of_plan = pointer.starts_with("/training/") || pointer.starts_with("/parallel/");
   const bool is_key = is_of_plan && pointer.find('/', 1) == pointer.rfind('/');
-  if ((!is_key && pointer != "/software") || pointer == plan_keys::stage_layers)
-    return {
-        {},
-        {},
-        "new takes --set of /software and of keys of /training and /parallel, not of " + pointer,
-        "add it to run, or change it in the file that is written"};
+  if ((!is_key && pointer != "/software" && !is_of_platform(pointer)) ||
+      pointer == plan_keys::stage_layers)
+    return {{},
+            {},
+            "new takes --set of /software, of keys of /training and /parallel and of /platform "
+            "but its devices, not of " +
+                pointer,
+            "add it to run, or change it in the file that is written"};
   if (value.is_null())
     return {{}, {}, pointer + " has no value", "leave the --set out, or give it a value"};
   return {};
@@ -130,7 +162,7 @@ JsonValue draft(const NewScenarioRequest& request, const GivenValues& given, con
        {"training", std::move(training)},
        {"parallel", object_of({{"tensor", 1}, {"pipeline", 1}, {"data", request.gpus}})}});
   for (const auto& [pointer, value] : given)
-    if (axis_at(pointer) == nullptr) set_at(tree, pointer, value);
+    if (axis_at(pointer) == nullptr) set_given(tree, pointer, value);
   return tree;
 }
 
@@ -166,7 +198,9 @@ void check_whole_nodes(const NewScenarioRequest& request, GivenValues given,
                        const Library& library) {
   NewScenarioRequest one_gpu = request;
   one_gpu.gpus = 1;
-  std::erase_if(given, [](const auto& each) { return each.first != "/software"; });
+  std::erase_if(given, [](const auto& each) {
+    return each.first != "/software" && !is_of_platform(each.first);
+  });
   const Scenario least = readable_draft(one_gpu, given, library).second;
   const auto& types = find_at(least.resolved, "/platform/node_types")->array();
   const int of_node = least.plan.gpus_per_node;
@@ -436,7 +470,8 @@ NewScenario new_scenario(const NewScenarioRequest& request, const Library& libra
   }
   if (const std::vector<int>& layers = plan.choice.parallel.stage_layers; !layers.empty())
     document.find("parallel")->set("stage_layers", numbers(layers));
-  for (const auto& [pointer, value] : given) set_at(document, pointer, value);
+  for (const auto& [pointer, value] : given)
+    if (!is_of_platform(pointer)) set_at(document, pointer, value);
   const std::string doubt = doubt_about(plan.memory_verdict);
   const std::string heading = stem(request.model) + " on " + count_text(request.gpus, "GPU") +
                               " of " + stem(request.platform) + ". The plan is the fastest" +

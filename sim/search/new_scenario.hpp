@@ -17,7 +17,7 @@ struct NewScenarioRequest {
   std::optional<int> sequence = {};      ///< tokens of a sample; none: the model's
   std::optional<int> lora_rank = {};     ///< trains adapters of this rank alone
   Overrides overrides =
-      {};  ///< the stack, and keys of `training` and `parallel`: the search keeps to them, and the file has them
+      {};  ///< the stack, keys of `training` and `parallel`, and what is in `platform`: the search keeps to them, and the file has them
 };
 
 /// Adds why each --set is none that `new` takes.

@@ -121,11 +121,36 @@ TEST_CASE("what is set for a new scenario is in the file, and the search keeps t
     request.overrides = overrides;
     CHECK_THROWS_WITH_AS(new_scenario(request, shipped()), doctest::Contains(message), InputError);
   };
-  refused({{"/platform/node_types/0/gpus", "4"}},
-          "add it to run, or change it in the file that is written");
+  refused({{"/nodes", "4"}}, "add it to run, or change it in the file that is written");
   refused({{"/training/global_batch", "64"}}, "write --global-batch");
   refused({{"/parallel/tensor", "null"}}, "/parallel/tensor has no value");
   refused({{"/parallel/tensor", "3"}}, "can be laid out on 4 GPUs");
+}
+
+TEST_CASE("what is set of the platform is searched for, and in the file on top of its name") {
+  NewScenarioRequest request{"llama3-8b", "dgx-h100", 16};
+  const NewScenario as_shipped = new_scenario(request, shipped());
+  request.overrides = {{"/platform/node_types/0/nic_rate", "5 Gbps"},
+                       {"/platform/fabric/oversubscription", "2"},
+                       {"/platform/fabric/nodes_per_leaf", "8"}};
+  const NewScenario made = new_scenario(request, shipped());
+  const Scenario scenario = scenario_in(made.text);
+  CHECK(find_at(made.document, "/platform/extends")->string() == "dgx-h100");
+  CHECK(made.text.find(R"("node_types": [{"nic_rate":"5 Gbps"}])") != std::string::npos);
+  CHECK(scenario.nodes.front().nic_rate == 5_Gbps);
+  CHECK(scenario.nodes.front().nics == 8);
+  // The time in the heading is the slower network's.
+  const auto heading = [](const NewScenario& each) {
+    return each.text.substr(0, each.text.find('{'));
+  };
+  CHECK(heading(made) != heading(as_shipped));
+  // Nodes of four GPUs: six of them are no whole nodes.
+  request.gpus = 6;
+  request.overrides = {{"/platform/node_types/0/gpus", "4"}};
+  CHECK_THROWS_WITH_AS(new_scenario(request, shipped()), doctest::Contains("--gpus 4 or --gpus 8"),
+                       InputError);
+  request.overrides = {{"/platform/node_types/0/nic_rat", "5 Gbps"}};
+  CHECK_THROWS_WITH_AS(new_scenario(request, shipped()), doctest::Contains("nic_rate"), InputError);
 }
 
 TEST_CASE("a degree that is set leaves the others to the GPUs that were asked for") {
