@@ -5,11 +5,6 @@
 namespace windtunnel {
 namespace {
 
-std::string rate_text(double rate) {
-  constexpr double one_decimal_below = 1000, three_below = 0.1;
-  if (rate < three_below) return fixed_text(rate, 3);
-  return rate < one_decimal_below ? fixed_text(rate, 1) : grouped_text(rate);
-}
 std::string tenths(double number) { return fixed_text(number, 1); }
 
 /// True if the half of attention that a causal mask hides is much of the work that publications count.
@@ -20,12 +15,22 @@ bool attention_is_much(const Report& report) {
 
 }  // namespace
 
+std::string throughput_text(double rate) {
+  constexpr double grouped_from = 1000;
+  constexpr int most_decimals = 9;
+  if (rate >= grouped_from) return grouped_text(rate);
+  int decimals = 1;
+  for (double first = 10; rate > 0 && rate < first && decimals < most_decimals; first /= 10)
+    ++decimals;
+  return fixed_text(rate, decimals);
+}
+
 const std::vector<Figure>& figures() {
   static const std::vector<Figure> table{
       {.key = "samples_per_s",
        .name = "samples/s",
        .value = [](const Report& r) { return r.samples_per_s; },
-       .text = rate_text},
+       .text = throughput_text},
       {.key = "tokens_per_s",
        .name = "tokens/s",
        .value = [](const Report& r) { return r.tokens_per_s; },

@@ -24,6 +24,8 @@ struct Figure {
 
 /// The table, in the order in which they are written.
 const std::vector<Figure>& figures();
+/// Samples per second with three significant digits at least: "0.335", "9.53", "30.4", "104.8", "12,345".
+std::string throughput_text(double rate);
 /// "MFU 38.5 %"
 std::string text_of(const Figure& figure, const Report& report);
 /// The figures that summary and page of this report show.

@@ -8,6 +8,7 @@
 #include "core/terminal_safe.hpp"
 #include "core/testing.hpp"
 #include "core/utf8.hpp"
+#include "report/figures.hpp"
 #include "report/terminal_text.hpp"
 #include "report/testing.hpp"
 
@@ -176,6 +177,16 @@ TEST_CASE("parts that a narrow terminal has no room for stand on a line below") 
   CHECK(text.find("  saved by attention              3.00  60.0 %\n"
                   "           1,073,741,824 × 3 B\n"
                   "  weights  ") != std::string::npos);
+}
+
+TEST_CASE("a rate has three significant digits, and one decimal below a thousand") {
+  CHECK(throughput_text(0.03347) == "0.0335");
+  CHECK(throughput_text(0.3347) == "0.335");
+  CHECK(throughput_text(9.528) == "9.53");
+  CHECK(throughput_text(30.37) == "30.4");
+  CHECK(throughput_text(104.83) == "104.8");
+  CHECK(throughput_text(12345.6) == "12,346");
+  CHECK(throughput_text(0) == "0.0");
 }
 
 }  // namespace

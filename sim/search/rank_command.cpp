@@ -151,21 +151,22 @@ void write_host_map(const std::string& file, const Plan& plan, const Platform& p
   messages << "wrote " << file << "\n";
 }
 
-/// The row of the plan that is asked for.
-std::size_t chosen_row(const RankRequest& request, const RankResult& result) {
+/// The plan that is asked for, by its row.
+const RankedPlan& chosen_plan(const RankRequest& request, const RankResult& result) {
   const auto row = static_cast<std::size_t>(request.plan) - 1;
-  if (row < result.plans.size()) return row;
+  if (row < result.plans.size()) return result.plans[row];
+  if (row == result.plans.size() && result.surest_below) return *result.surest_below;
   throw option_error(
       "--plan", std::to_string(request.plan),
-      "the table has " + count_text(static_cast<std::int64_t>(result.plans.size()), "plan"),
+      "the table has " +
+          count_text(result.plans.size() + (result.surest_below ? std::size_t{1} : 0), "plan"),
       "--top K prints more");
 }
 
 /// A plan as its training program wants it.
 std::string launch_text(const Scenario& base, const RankRequest& request, const RankResult& result,
                         std::ostream& messages) {
-  const std::size_t row = chosen_row(request, result);
-  const RankedPlan& chosen = result.plans[row];
+  const RankedPlan& chosen = chosen_plan(request, result);
   const Plan plan = std::get<Plan>(lay_out(base, result.space, chosen.choice));
   write_host_map(request.host_map, plan, base.platform, messages);
   const bool is_megatron = request.emit == LaunchFormat::megatron;
@@ -173,7 +174,10 @@ std::string launch_text(const Scenario& base, const RankRequest& request, const 
     messages << "note: memory at risk: " << detail::at_risk_meaning << "\n";
   if (chosen.memory_verdict == MemoryVerdict::lower_bound)
     messages << "note: not known to fit: " << detail::lower_bound_reason << "\n";
-  if (is_megatron && request.launch_as_json) return launch_json(base, chosen, row + 1, plan);
+  if (!chosen.surely_fits())
+    messages << "note: --set /search/surely_fits=true takes only plans that surely fit\n";
+  if (is_megatron && request.launch_as_json)
+    return launch_json(base, chosen, static_cast<std::size_t>(request.plan), plan);
   const LaunchArguments launch = is_megatron ? megatron_arguments(plan)
                                  : request.emit == LaunchFormat::deepspeed
                                      ? deepspeed_config(plan)
@@ -349,7 +353,8 @@ RankAnswer run_rank(const Scenario& base, const RankRequest& request, std::ostre
     const PlanExplanation explanation = explain_plan(base, *question, result);
     return {why_document(base, explanation), !explanation.is_rejected()};
   }
-  if (request.emit == LaunchFormat::none && !result.plans.empty() &&
+  const bool asks_for_row_below = static_cast<std::size_t>(request.plan) > result.plans.size();
+  if ((request.emit == LaunchFormat::none || asks_for_row_below) && !result.plans.empty() &&
       std::ranges::none_of(result.plans, &RankedPlan::surely_fits))
     if (const auto sure = search(base, MemoryVerdict::fits).plans; !sure.empty()) {
       RankResult pair = result;

@@ -128,11 +128,23 @@ TEST_CASE("where no plan of the table surely fits, the best that does is searche
   const JsonValue data = run_rank(tight, request, messages).document.data;
   CHECK(find_at(data, "/plans/0/memory_verdict")->string() == "at_risk");
   CHECK(find_at(data, "/plans/1") == nullptr);
-  CHECK(find_at(data, "/best_sure_plan/rank") == nullptr);
+  CHECK(number_of(find_at(data, "/best_sure_plan/rank")) == 2);
   CHECK(find_at(data, "/best_sure_plan/training/recompute")->string() == "full");
   const double best = number_of(find_at(data, "/plans/0/iteration_time_s")).value(),
                sure = number_of(find_at(data, "/best_sure_plan/iteration_time_s")).value();
   CHECK(number_of(find_at(data, "/best_sure_plan/behind_best")) == sure / best - 1);
+  // Its number is one that launch arguments can be asked of; those of the first warn.
+  request.emit = LaunchFormat::megatron;
+  CHECK(says(run_rank(tight, request, messages).launch, "--tensor-model-parallel-size 8"));
+  CHECK(says(messages.str(), "memory at risk"));
+  CHECK(says(messages.str(), "--set /search/surely_fits=true takes only plans that surely fit"));
+  messages.str("");
+  request.plan = 2;
+  CHECK(says(run_rank(tight, request, messages).launch, "--recompute-granularity full"));
+  CHECK(!says(messages.str(), "surely_fits"));
+  request.plan = 3;
+  CHECK_THROWS_WITH_AS(run_rank(tight, request, messages),
+                       doctest::Contains("the table has 2 plans"), InputError);
 }
 
 TEST_CASE("times that are bounds are marked, in the table and in its head") {

@@ -13,6 +13,7 @@
 #include "core/text_list.hpp"
 #include "plan/compression.hpp"
 #include "plan/plan_check.hpp"
+#include "report/figures.hpp"
 #include "report/json_object.hpp"
 #include "report/number_text.hpp"
 #include "report/report_json.hpp"
@@ -135,7 +136,14 @@ std::pair<const RankedPlan*, std::size_t> surest(const RankResult& result) {
   const auto found = std::ranges::find_if(result.plans, &RankedPlan::surely_fits);
   if (found != result.plans.end())
     return {&*found, static_cast<std::size_t>(found - result.plans.begin()) + 1};
-  return {result.surest_below ? &*result.surest_below : nullptr, 0};
+  if (!result.surest_below) return {nullptr, 0};
+  return {&*result.surest_below, result.plans.size() + 1};
+}
+
+/// The result with the best plan that surely fits as a last row, where the table lacks it.
+RankResult with_surest(RankResult result) {
+  if (result.surest_below) result.plans.push_back(*std::exchange(result.surest_below, {}));
+  return result;
 }
 
 /// By how much the plan is slower than the best, or takes more energy where plans are ranked by that.
@@ -193,8 +201,6 @@ JsonValue rank_data(const Scenario& base, const RankResult& result) {
                     {"best_sure_plan", surest_value(base, result)},
                     {"plans", JsonValue(std::move(plans))}});
 }
-
-std::string tenths_text(double number) { return fixed_text(number, 1); }
 
 std::string label_of(std::size_t index) { return std::to_string(index + 1); }
 
@@ -306,11 +312,13 @@ Words memory_words(const RankedPlan& plan, const JsonValue& data, const std::str
 document::Table plan_table(const RankResult& result, const JsonValue& data) {
   document::Table table{"", {{}}};
   table.rows.resize(result.plans.size() + 1);
+  const std::size_t ranked = find_at(data, "/plans")->array().size();
   const auto add = [&](const char* column, const std::string& title, const auto& cell) {
     table.columns += column;
     table.rows.front().emplace_back(title);
     for (std::size_t i = 0; i < result.plans.size(); ++i)
-      table.rows[i + 1].push_back(cell(i, "/plans/" + std::to_string(i)));
+      table.rows[i + 1].push_back(
+          cell(i, i < ranked ? "/plans/" + std::to_string(i) : "/best_sure_plan"));
   };
   add("l", "#", [&](std::size_t i, const std::string&) { return Words(label_of(i)); });
   for (const SearchKey& searched : search_keys()) {
@@ -341,7 +349,7 @@ document::Table plan_table(const RankResult& result, const JsonValue& data) {
         [&](std::size_t, const std::string& at) { return interval_words(data, at); });
   add("r????", "samples/s", [&](std::size_t i, const std::string& at) {
     return Words(result.plans[i].is_simulated() ? "" : "≤ ") +
-           figure(data, at + "/samples_per_s", tenths_text);
+           figure(data, at + "/samples_per_s", throughput_text);
   });
   if (!is_always_shown(result.objective))
     add("r", result.objective_column.title, [&](std::size_t i, const std::string&) {
@@ -558,7 +566,10 @@ Verdict proof(const RankResult& result, const JsonValue& data) {
                      ", a gap of " + gap};
   const std::string better = is_energy ? "takes less energy" : "is faster";
   const std::string what =
-      result.table_is_proven
+      result.table_is_proven && result.surest_below && result.plans.size() > 1
+          ? "by the model, plans 1 to " + label_of(result.plans.size() - 1) +
+                " are proven: no other plan " + better + " than one of them"
+      : result.table_is_proven && !result.surest_below
           ? "by the model, the table is proven: no other plan " + better + " than one in it"
           : "by the model, plan " + label_of(0) + " is proven: no other " + better +
                 ". The places below it are not";
@@ -676,10 +687,15 @@ document::Section search_section(const Scenario& base, const RankResult& result,
     section.parts.emplace_back(why_none(base, result));
     return section;
   }
-  if (auto bounds = not_simulated(result)) section.parts.emplace_back(*std::move(bounds));
-  if (auto risk = at_risk(result)) section.parts.emplace_back(*std::move(risk));
-  if (auto unknown = unknown_fit(result)) section.parts.emplace_back(*std::move(unknown));
-  if (auto shared = shared_place(result)) section.parts.emplace_back(*std::move(shared));
+  const RankResult shown = with_surest(result);
+  if (result.surest_below)
+    section.parts.emplace_back("plan " + label_of(result.plans.size()) +
+                               " is the best that surely fits; others between it and plan " +
+                               label_of(result.plans.size() - 1) + " are left out");
+  if (auto bounds = not_simulated(shown)) section.parts.emplace_back(*std::move(bounds));
+  if (auto risk = at_risk(shown)) section.parts.emplace_back(*std::move(risk));
+  if (auto unknown = unknown_fit(shown)) section.parts.emplace_back(*std::move(unknown));
+  if (auto shared = shared_place(shown)) section.parts.emplace_back(*std::move(shared));
   section.parts.emplace_back(proof(result, data));
   if (!result.interval_warning.empty())
     section.parts.emplace_back(Verdict{"!", result.interval_warning});
@@ -699,7 +715,7 @@ document::Figures best_figures(const RankResult& result, const JsonValue& data) 
   return {
       {"per iteration", time_words(result.plans.front(), data, "/plans/0"), note},
       {"samples/s", Words(result.plans.front().is_simulated() ? "" : "≤ ") +
-                        at_best("/samples_per_s", tenths_text)},
+                        at_best("/samples_per_s", throughput_text)},
       {"memory of the fullest GPU", memory_words(result.plans.front(), data, "/plans/0"),
        result.plans.front().memory_verdict == MemoryVerdict::lower_bound ? "not known to fit" : ""},
       {"plans considered", figure(data, "/considered", grouped_text)},
@@ -810,7 +826,7 @@ document::Document rank_document(const Scenario& base, const RankResult& result)
           opening,
           result.plans.empty() ? "" : "per iteration",
           {},
-          {plans_section(base, result, data),
+          {plans_section(base, with_surest(result), data),
            search_section(base, result, data),
            {"scenario",
             "Scenario",

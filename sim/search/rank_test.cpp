@@ -481,8 +481,15 @@ TEST_CASE("plans that are not known to fit are marked, named, and not called the
   result.surest_below = result.plans[2];
   result.plans[2].memory_verdict = MemoryVerdict::at_risk;
   const document::Document below = rank_document(scenario, result);
-  CHECK(contains(text_of(below), "; best that surely fits: tensor "));
-  CHECK(find_at(below.data, "/best_sure_plan/rank") == nullptr);
+  // A plan that is not in the table has a row of its own below it, and JSON lists it apart.
+  const std::string last = std::to_string(result.plans.size() + 1);
+  CHECK(contains(text_of(below), "; best that surely fits: plan " + last + ", tensor "));
+  CHECK(contains(text_of(below), "\n  " + last + "  "));
+  CHECK(contains(text_of(below), "plan " + last + " is the best that surely fits"));
+  CHECK(number_of(find_at(below.data, "/best_sure_plan/rank")) ==
+        static_cast<double>(result.plans.size() + 1));
+  CHECK(find_at(below.data, "/plans")->array().size() == result.plans.size());
+  CHECK(contains(page_of(below), "data-at=\"/best_sure_plan/iteration_time_s\""));
   result.surest_below.reset();
   const document::Document none = rank_document(scenario, result);
   CHECK(contains(text_of(none), " per iteration, at risk of not fitting; no plan surely fits\n"));
