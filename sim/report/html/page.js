@@ -89,9 +89,17 @@ const selfTest = async () => {
   document.body.append(make('pre', {id: 'selftest-result'}, text));
 };
 
+// Marks tables that are wider than the page.
+const markWider = () => {
+  for (const box of document.querySelectorAll('.scroll')) box.classList.toggle('wider', box.scrollWidth > box.clientWidth + 1);
+};
+window.addEventListener('resize', markWider);
+document.addEventListener('toggle', markWider, true);
+
 const parts = [];  // what each kind of page adds: functions that run when the document is there
 document.addEventListener('DOMContentLoaded', async () => {
   for (const part of parts) await part();
+  markWider();
   document.body.dataset.ready = 'yes';
   if (location.hash === '#selftest') await selfTest();
 });
