@@ -471,7 +471,7 @@ exits 2 run $good --seed -1; says "--seed"
 exits 2 run $good --seed 1.5; says "whole number"
 exits 2 run $good --report page.pdf; says "does not end in .html"
 exits 2 run $good --trace t.txt; says ".json.gz"
-exits 2 show $good; says "show --resolved FILE"
+exits 0 show $good; prints "// default"
 exits 2 list model; says 'did you mean "models"?'
 exits 2 list; says "list needs a KIND"
 exits 2 run no-such-name; says "no built-in scenario"

@@ -212,7 +212,8 @@ void add_job_options(Options options, CommandLine& line) {
 
 void add_sweep_options(Options options, CommandLine& line) {
   options.value("--out", line.out, "DIR",
-                "Folder of the results; the same command continues an interrupted sweep");
+                "Folder of the results (results.csv and results.jsonl); the same command continues "
+                "an interrupted sweep");
   options.number("--jobs", line.jobs, 1, 1 << 16,
                  "Points simulated at the same time (default: one per core)");
   options.value(
@@ -352,7 +353,7 @@ void add_codec_options(Options options, CommandLine& line) {
 }
 
 void add_show_options(Options options, CommandLine& line) {
-  options.flag("--resolved", line.resolved, "Merged, with names and defaults filled in");
+  options.flag("--resolved", line.resolved, "Merged, with names and defaults filled in (default)");
   options.flag("--pointers", line.pointers,
                "One line for each value that --set can change, as --set takes it");
   options.flag("--network", line.network,
@@ -363,10 +364,7 @@ void add_show_options(Options options, CommandLine& line) {
 void check_show(const CommandLine& line) {
   check_one_argument(line);
   const int shown = line.resolved + line.pointers + line.network + line.simgrid;
-  if (shown != 1)
-    throw UsageError(shown > 1
-                         ? "show prints one thing: --resolved, --pointers, --network or --simgrid"
-                         : "show needs to be told what (write show --resolved FILE)");
+  refuse_if(shown > 1, "show prints one thing: --resolved, --pointers, --network or --simgrid");
 }
 
 void check_sweep(const CommandLine& line) {
@@ -570,6 +568,9 @@ std::vector<Command> make_commands() {
                     {"windtunnel new --model llama3-8b --platform dgx-h100 --gpus 8 "
                      "--set /software=torchtitan-2025 --set /training/recompute=full",
                      "with a stack and a setting of your own"},
+                    {"windtunnel new --model llama3-8b --platform dgx-h100 --gpus 16 "
+                     "--set '/platform/node_types/0/nic_rate=100 Gbps'",
+                     "with another network than the platform's"},
                     {"windtunnel new --model llama3-8b --platform dgx-h100 --gpus 8 | "
                      "windtunnel run -",
                      "simulated at once"}}},
@@ -581,11 +582,11 @@ std::vector<Command> make_commands() {
                      "whether a changed plan is still legal"}}},
       {.name = "show",
        .summary = "Print the whole scenario with the origin of each value, or its network",
-       .usage = "FILE --resolved|--pointers|--network|--simgrid",
+       .usage = "FILE [--resolved|--pointers|--network|--simgrid]",
        .carry_out = show_command,
        .add_options = add_show_options,
        .check = check_show,
-       .examples = {{"windtunnel show --resolved mine.json", "every value, with its origin"},
+       .examples = {{"windtunnel show mine.json", "every value, with its origin"},
                     {"windtunnel show --pointers mine.json",
                      "what --set can change, with the current values"},
                     {"windtunnel show --network mine.json",
