@@ -3,9 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <string>
 #include <utility>
-#include <vector>
 
 #include "core/contracts.hpp"
 #include "core/count_text.hpp"
@@ -126,10 +124,14 @@ class ChartDrawing {
   double height() const { return bottom_ + (chart_.x.title.empty() ? 22 : 42); }
 
   std::string svg() const {
+    std::string guides;
+    for (const Chart::Guide& each : chart_.guides)
+      guides += svg_rule(x_of(each.x1), y_of(each.y1), x_of(each.x2), y_of(each.y2),
+                         "class=\"ideal " + each.kind + "\"");
     return "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"axes\" viewBox=\"0 0 " +
            svg_number(chart_width) + " " + svg_number(height()) + "\" role=\"img\" aria-label=\"" +
-           html::escaped(chart_.label) + "\">\n" + axes() + cloud() + guides() + shapes() +
-           rules() + "</svg>\n";
+           html::escaped(chart_.label) + "\">\n" + axes() + cloud() + guides + shapes() + rules() +
+           "</svg>\n";
   }
 
  private:
@@ -203,14 +205,6 @@ class ChartDrawing {
         svg += std::string("<path class=\"cloud") + (is_hollow ? " too-large" : "") + "\" d=\"" +
                dots + "\"/>\n";
     }
-    return svg;
-  }
-
-  std::string guides() const {
-    std::string svg;
-    for (const Chart::Guide& each : chart_.guides)
-      svg += svg_rule(x_of(each.x1), y_of(each.y1), x_of(each.x2), y_of(each.y2),
-                      "class=\"ideal " + each.kind + "\"");
     return svg;
   }
 

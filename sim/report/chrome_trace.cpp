@@ -185,8 +185,24 @@ class TraceWriter {
     write_meta("process_name",
                ObjectText().text("name", process_name(plan_, plan_.devices[device])));
     write_meta("process_sort_index", ObjectText().number("sort_index", pid_ - 1));
-    write_step();
-    for (std::size_t i = 0; i < lanes_[device].size(); ++i) write_lane(i, lanes_[device][i]);
+    const auto lanes = static_cast<std::int64_t>(lanes_per_device_);
+    if (const Nanoseconds end = detail::to_nanoseconds(timeline_.end); end > 0) {
+      // The iteration, marked as PyTorch's profiler marks a step.
+      tid_ = (pid_ + 1) * lanes - 1;
+      write_meta("thread_name", ObjectText().text("name", "step"), true);
+      write_meta("thread_sort_index", ObjectText().number("sort_index", std::int64_t{-1}), true);
+      write_event(complete("ProfilerStep#0", "user_annotation", 0, end));
+    }
+    tid_ = pid_ * lanes;
+    for (const Lane& lane : lanes_[device]) {
+      std::string name = name_of(lane.stream);
+      if (lane.number > 0) name += " " + std::to_string(lane.number + 1);
+      write_meta("thread_name", ObjectText().text("name", name), true);
+      const std::int64_t place = static_cast<std::int64_t>(lane.stream) * lanes + lane.number;
+      write_meta("thread_sort_index", ObjectText().number("sort_index", place), true);
+      for (const Slice& slice : lane.slices) write_slice(slice);
+      ++tid_;
+    }
     for (const MemorySample& sample : counters_[device])
       write_event(ObjectText()
                       .text("ph", "C")
@@ -194,16 +210,6 @@ class TraceWriter {
                       .number("pid", pid_)
                       .microseconds("ts", sample.at)
                       .object("args", ObjectText().number("bytes", sample.bytes)));
-  }
-
-  /// The iteration, marked as PyTorch's profiler marks a step.
-  void write_step() {
-    const Nanoseconds end = detail::to_nanoseconds(timeline_.end);
-    if (end == 0) return;
-    tid_ = (pid_ + 1) * static_cast<std::int64_t>(lanes_per_device_) - 1;
-    write_meta("thread_name", ObjectText().text("name", "step"), true);
-    write_meta("thread_sort_index", ObjectText().number("sort_index", std::int64_t{-1}), true);
-    write_event(complete("ProfilerStep#0", "user_annotation", 0, end));
   }
 
   ObjectText complete(std::string_view name, const char* category, Nanoseconds begin,
@@ -223,18 +229,6 @@ class TraceWriter {
     event.text("ph", "M").text("name", name).number("pid", pid_);
     if (of_thread) event.number("tid", tid_);
     write_event(event.object("args", args));
-  }
-
-  void write_lane(std::size_t index, const Lane& lane) {
-    tid_ = pid_ * static_cast<std::int64_t>(lanes_per_device_) + static_cast<std::int64_t>(index);
-    std::string name = name_of(lane.stream);
-    if (lane.number > 0) name += " " + std::to_string(lane.number + 1);
-    write_meta("thread_name", ObjectText().text("name", name), true);
-    const std::int64_t place =
-        static_cast<std::int64_t>(lane.stream) * static_cast<std::int64_t>(lanes_per_device_) +
-        lane.number;
-    write_meta("thread_sort_index", ObjectText().number("sort_index", place), true);
-    for (const Slice& slice : lane.slices) write_slice(slice);
   }
 
   void write_slice(const Slice& slice) {

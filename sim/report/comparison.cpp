@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "core/contracts.hpp"
-#include "core/json_value.hpp"
 #include "core/object_reader.hpp"
 #include "core/text_list.hpp"
 #include "core/utf8.hpp"
@@ -240,32 +239,30 @@ std::string text_block(const DataViews& runs, std::size_t first, const Painter& 
 
 // The JSON.
 
-JsonValue break_even_value(const BreakEven& found) {
-  const bool crosses = found.outcome == BreakEven::Outcome::crosses;
-  return object_of({{"what", found.what},
-                    {"network", name_of(found.part)},
-                    {"outcome", name_of(found.outcome)},
-                    {"bandwidth_now_bytes_per_s", found.bandwidth_now.value()},
-                    {"factor", only_if(crosses, found.factor)},
-                    {"bandwidth_bytes_per_s", only_if(crosses, found.bandwidth.value())},
-                    {"faster", only_if(crosses, found.faster_below ? "below" : "above")}});
-}
-
-JsonValue codec_value(const CodecBreakEven& codec) {
-  return object_of(
-      {{"run", codec.run},
-       {"traffic", name_of(codec.traffic)},
-       {"saved_bytes", codec.saved.value()},
-       {"codec_s", codec.codec},
-       {"break_even_bytes_per_s",
-        only_if(codec.bandwidth.has_value(), codec.bandwidth.value_or(BytesPerSecond{}).value())},
-       {"attained_bytes_per_s", only_if(codec.now > BytesPerSecond{}, codec.now.value())},
-       {"saved_by_job_s", codec.saved_by_job},
-       {"saved_if_slow_s", codec.saved_if_slow},
-       {"loses", codec.slows_job()}});
-}
-
 JsonValue comparison_value(const Comparison& comparison) {
+  const auto break_even = [](const BreakEven& found) {
+    const bool crosses = found.outcome == BreakEven::Outcome::crosses;
+    return object_of({{"what", found.what},
+                      {"network", name_of(found.part)},
+                      {"outcome", name_of(found.outcome)},
+                      {"bandwidth_now_bytes_per_s", found.bandwidth_now.value()},
+                      {"factor", only_if(crosses, found.factor)},
+                      {"bandwidth_bytes_per_s", only_if(crosses, found.bandwidth.value())},
+                      {"faster", only_if(crosses, found.faster_below ? "below" : "above")}});
+  };
+  const auto codec_value = [](const CodecBreakEven& codec) {
+    return object_of(
+        {{"run", codec.run},
+         {"traffic", name_of(codec.traffic)},
+         {"saved_bytes", codec.saved.value()},
+         {"codec_s", codec.codec},
+         {"break_even_bytes_per_s",
+          only_if(codec.bandwidth.has_value(), codec.bandwidth.value_or(BytesPerSecond{}).value())},
+         {"attained_bytes_per_s", only_if(codec.now > BytesPerSecond{}, codec.now.value())},
+         {"saved_by_job_s", codec.saved_by_job},
+         {"saved_if_slow_s", codec.saved_if_slow},
+         {"loses", codec.slows_job()}});
+  };
   const std::vector<ComparedRun>& runs = comparison.runs;
   const auto interval_of = [&](const std::optional<Ordering>& ordering) {
     if (!ordering) return JsonValue();
@@ -273,34 +270,32 @@ JsonValue comparison_value(const Comparison& comparison) {
     const double work = comparison.speedup(run) / ordering->ratio;  // tokens of an iteration
     return array_of(std::array{ordering->interval.first * work, ordering->interval.second * work});
   };
+  const auto speedup = [&](const ComparedRun& run) {
+    return runs.front().iteration_time() / run.iteration_time();
+  };
+  const auto ordering = [](const std::optional<Ordering>& each) {
+    return each ? ordering_value(*each) : JsonValue();
+  };
+  const auto failed = [](const FailedRun& run) {
+    return object_of({{"label", run.label}, {"error", run.error}});
+  };
+  const auto difference = [](const InputDifference& each) {
+    return object_of({{"pointer", each.pointer}, {"values", array_of(each.values)}});
+  };
   const bool is_judged = !comparison.orderings.empty();
   std::vector<std::string> warnings = comparison.warnings;
   if (const std::string misfits = comparison.misfits(); !misfits.empty())
     warnings.insert(warnings.begin(), misfits);
   return object_of(
       {{"runs", array_of(runs, [](const ComparedRun& run) { return run.report; })},
-       {"speedup", array_of(runs,
-                            [&](const ComparedRun& run) {
-                              return runs.front().iteration_time() / run.iteration_time();
-                            })},
+       {"speedup", array_of(runs, speedup)},
        {"speedup_interval", only_if(is_judged, array_of(comparison.orderings, interval_of))},
-       {"orderings", only_if(is_judged, array_of(comparison.orderings,
-                                                 [](const std::optional<Ordering>& each) {
-                                                   return each ? ordering_value(*each)
-                                                               : JsonValue();
-                                                 }))},
+       {"orderings", only_if(is_judged, array_of(comparison.orderings, ordering))},
        {"labels", array_of(runs, [](const ComparedRun& run) { return run.label; })},
-       {"failed", array_of(comparison.failed,
-                           [](const FailedRun& run) {
-                             return object_of({{"label", run.label}, {"error", run.error}});
-                           })},
-       {"differences", array_of(comparison.differences,
-                                [](const InputDifference& difference) {
-                                  return object_of({{"pointer", difference.pointer},
-                                                    {"values", array_of(difference.values)}});
-                                })},
+       {"failed", array_of(comparison.failed, failed)},
+       {"differences", array_of(comparison.differences, difference)},
        {"codecs", array_of(comparison.codecs, codec_value)},
-       {"break_even", array_of(comparison.break_evens, break_even_value)},
+       {"break_even", array_of(comparison.break_evens, break_even)},
        {"warnings", array_of(warnings)}});
 }
 
@@ -312,25 +307,6 @@ double usable_memory(const JsonValue& memory) {
       if (number_of(stage.find("stage")) == worst)
         if (const std::optional<double> usable = number_of(stage.find("usable"))) return *usable;
   return number_of(memory.find("capacity_bytes")).value_or(0);
-}
-
-/// Why a simulated iteration takes as long as it does:
-///   {"path": [{"what": "compute of stage 5", "line": "compute", "time_s": 1.2, "steps": 24}, …],
-///    "path_by_line_s": {"compute": 10.2, …}, "reasons": {"compute": "24 microbatches pass …", …}}
-/// The times of `path` add up to the iteration's, the largest first.
-JsonValue why_value(const SimulatedIteration& iteration, const CriticalPath& path,
-                    const Report& report) {
-  const std::vector<PathShare> shares =
-      path_shares(*iteration.plan, *iteration.programs, *iteration.timeline, path);
-  const auto step = [](const PathShare& share) {
-    return object_of({{"what", share.what},
-                      {"line", name_of(share.line)},
-                      {"time_s", share.time},
-                      {"steps", share.steps}});
-  };
-  return object_of({{"path", array_of(shares, step)},
-                    {"path_by_line_s", breakdown_value(lines_of_path(shares))},
-                    {"reasons", reasons_value(report)}});
 }
 
 }  // namespace
@@ -467,8 +443,21 @@ bool Comparison::all_fit() const {
 RunDetails run_details(const std::string& scenario, const SimulatedIteration& iteration,
                        const Report& report) {
   const CriticalPath path = find_critical_path(*iteration.programs, *iteration.timeline);
+  const std::vector<PathShare> shares =
+      path_shares(*iteration.plan, *iteration.programs, *iteration.timeline, path);
+  const auto step = [](const PathShare& share) {
+    return object_of({{"what", share.what},
+                      {"line", name_of(share.line)},
+                      {"time_s", share.time},
+                      {"steps", share.steps}});
+  };
+  // {"path": [{"what": "compute of stage 5", "line": "compute", "time_s": 1.2, "steps": 24}, …],
+  //  "path_by_line_s": {"compute": 10.2, …}, "reasons": {"compute": "24 microbatches pass …", …}}
+  // The times of `path` add up to the iteration's, the largest first.
   return {scenario, timeline_json(iteration, devices_of_last_replica(iteration), path),
-          why_value(iteration, path, report)};
+          object_of({{"path", array_of(shares, step)},
+                     {"path_by_line_s", breakdown_value(lines_of_path(shares))},
+                     {"reasons", reasons_value(report)}})};
 }
 
 namespace html {
@@ -688,13 +677,6 @@ std::string timelines(const Comparison& comparison) {
          "\"><noscript><p>The timelines are drawn by a script.</p></noscript></div>\n";
 }
 
-std::string traffic_section(const DataViews& runs) {
-  return subsection("Traffic by class",
-                    "Bytes that all GPUs send in one iteration, NVLink included; below them, the "
-                    "messages of one pipeline.",
-                    figure_table("Traffic by class", traffic_rows(runs), runs));
-}
-
 /// A break-even as a bar, from the least bandwidth tried to the most on a logarithmic axis: where the second run is the faster one.
 std::string break_even_bar(const BreakEven& found) {
   constexpr double most = 64;  // the factors that are searched: 1/64 to 64
@@ -772,14 +754,6 @@ std::string scenarios(const Comparison& comparison) {
   return html;
 }
 
-std::string title_of(const Comparison& comparison) {
-  const std::string title = joined(comparison.runs, " against ", std::mem_fn(&ComparedRun::label));
-  constexpr std::size_t longest = 90;
-  return title.size() <= longest ? title
-                                 : std::to_string(comparison.runs.size()) + " runs against " +
-                                       comparison.runs.front().label;
-}
-
 }  // namespace
 }  // namespace html
 
@@ -788,7 +762,11 @@ std::string compare_page(const Comparison& comparison) {
   const DataViews runs = reports_of(comparison);
   DataViews why = runs;
   JsonValue::Array whys;
-  HtmlPage page{"compare", html::title_of(comparison), html::headline(comparison, runs)};
+  constexpr std::size_t longest_title = 90;
+  std::string title = joined(comparison.runs, " against ", std::mem_fn(&ComparedRun::label));
+  if (title.size() > longest_title)
+    title = std::to_string(runs.size()) + " runs against " + comparison.runs.front().label;
+  HtmlPage page{"compare", title, html::headline(comparison, runs)};
   page.data = {{"report", pretty_text(without_wall_time(comparison_value(comparison))) + "\n"},
                {"why", ""}};
   for (std::size_t i = 0; i < runs.size(); ++i) {
@@ -814,7 +792,11 @@ std::string compare_page(const Comparison& comparison) {
                html::subsection("Memory of a GPU, GiB", "", html::stage_memory(runs)));
   constexpr std::size_t most_links_of_run = 6;
   page.add("network", "Network", "Network",
-           html::traffic_section(runs) + html::busiest_links(runs, most_links_of_run));
+           html::subsection("Traffic by class",
+                            "Bytes that all GPUs send in one iteration, NVLink included; below "
+                            "them, the messages of one pipeline.",
+                            html::figure_table("Traffic by class", traffic_rows(runs), runs)) +
+               html::busiest_links(runs, most_links_of_run));
   page.add("break-even", "Break-even", "Break-even bandwidths",
            html::break_even_section(comparison));
   page.add("inputs", "Inputs", "Inputs and their sources", html::input_section(runs));

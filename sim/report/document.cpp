@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <utility>
 
 #include "report/html_text.hpp"
 #include "report/number_text.hpp"

@@ -3,11 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <functional>
 #include <map>
 #include <string_view>
 #include <tuple>
-#include <utility>
 
 #include "core/count_text.hpp"
 #include "core/json_build.hpp"
@@ -161,23 +159,18 @@ std::string slack_text(const std::vector<Slack>& list, Seconds whole, const std:
 /// Changes of less are named together.
 constexpr double least_change = 0.002;
 
-bool changes_little(const Explanation& e, const WhatIfResult& result) {
-  return std::abs(result.iteration_time / e.report.iteration_time - 1) < least_change;
-}
-
 /// True if the sign of a change is judged.
 bool is_judged(const Explanation& e) {
   return std::ranges::any_of(
       e.what_ifs, [](const WhatIfResult& result) { return result.ordering.has_value(); });
 }
 
-std::string whole_percent(double share) { return fixed_text(100 * share, 0) + " %"; }
-
 /// Change, time, how sure the sign is where that is known of any, and what was changed.
 TextRow what_if_row(const Explanation& e, const WhatIfResult& result) {
   TextRow row{change_text(result.iteration_time / e.report.iteration_time - 1),
               to_text(result.iteration_time),
-              result.ordering ? whole_percent(result.ordering->sure) : "-", result.change.what};
+              result.ordering ? fixed_text(100 * result.ordering->sure, 0) + " %" : "-",
+              result.change.what};
   if (const std::string note = memory_note(result, e.report); !note.empty())
     row.back() += " (" + note + ")";
   if (!is_judged(e)) row.erase(row.begin() + 2);
@@ -200,18 +193,6 @@ std::string names_of(const Explanation& e, WhatIfFate fate) {
   for (const WhatIfResult& result : e.what_ifs)
     if (result.fate == fate) names.push_back(result.change.what);
   return first_of(names, most_named);
-}
-
-/// The changes that were not simulated, and why.
-std::string left_out_text(const Explanation& e) {
-  std::string text;
-  if (const std::string names = names_of(e, WhatIfFate::cannot_matter); !names.empty())
-    text += detail::paragraph("not simulated, since the critical path lets them save less than " +
-                              percent_text(least_change) + ": " + names);
-  if (const std::string names = names_of(e, WhatIfFate::over_budget); !names.empty())
-    text += detail::paragraph(
-        "not simulated, since others may save more, or the budget was spent: " + names);
-  return text;
 }
 
 /// Compresses what is not compressed, or otherwise than it is: there are dozens of such what-ifs.
@@ -269,7 +250,7 @@ std::string what_if_text(const Explanation& e, const Painter& paint) {
   std::vector<const WhatIfResult*> other_codecs;
   for (const WhatIfResult& result : e.what_ifs) {
     if (adds_codec(result.change) || result.fate != WhatIfFate::simulated) continue;
-    if (changes_little(e, result))
+    if (std::abs(result.iteration_time / e.report.iteration_time - 1) < least_change)
       little.push_back(result.change.what);
     else
       listed.push_back(&result);
@@ -298,40 +279,40 @@ std::string what_if_text(const Explanation& e, const Painter& paint) {
   if (!little.empty())
     text += detail::paragraph("less than " + percent_text(least_change) +
                               " either way: " + first_of(little, most_named));
-  text += failures_text(e) + left_out_text(e);
+  text += failures_text(e);
+  if (const std::string names = names_of(e, WhatIfFate::cannot_matter); !names.empty())
+    text += detail::paragraph("not simulated, since the critical path lets them save less than " +
+                              percent_text(least_change) + ": " + names);
+  if (const std::string names = names_of(e, WhatIfFate::over_budget); !names.empty())
+    text += detail::paragraph(
+        "not simulated, since others may save more, or the budget was spent: " + names);
   return text + detail::paragraph(
                     "--json gives the command of each, and where its time goes; --report a page");
 }
 
-/// The stages most on the path.
-std::vector<Slack> by_need(std::vector<Slack> list) {
-  std::ranges::stable_sort(list, std::greater<>{}, &Slack::on_path);
-  return list;
-}
-
 JsonValue share_value(const PathShare& share, Seconds whole) {
-  JsonValue value = object_of({{"what", share.what},
-                               {"kind", name_of(share.kind)},
-                               {"line", name_of(share.line)},
-                               {"time_s", share.time},
-                               {"share", share.time / whole},
-                               {"steps", share.steps}});
-  if (share.stage >= 0) value.set("stage", json_of(share.stage));
-  if (share.kind == Activity::Kind::message)
-    add_members(value, {{"to_stage", share.to_stage},
-                        {"node", share.node},
-                        {"to_node", share.to_node},
-                        {"bytes", share.bytes / Bytes{1}},
-                        {"rate_bytes_per_s", share.rate() / BytesPerSecond{1}}});
-  return value;
+  const bool is_message = share.kind == Activity::Kind::message;
+  return object_of({{"what", share.what},
+                    {"kind", name_of(share.kind)},
+                    {"line", name_of(share.line)},
+                    {"time_s", share.time},
+                    {"share", share.time / whole},
+                    {"steps", share.steps},
+                    {"stage", only_if(share.stage >= 0, share.stage)},
+                    {"to_stage", only_if(is_message, share.to_stage)},
+                    {"node", only_if(is_message, share.node)},
+                    {"to_node", only_if(is_message, share.to_node)},
+                    {"bytes", only_if(is_message, share.bytes / Bytes{1})},
+                    {"rate_bytes_per_s", only_if(is_message, share.rate() / BytesPerSecond{1})}});
 }
 
 JsonValue segment_value(const PathSegment& segment) {
-  JsonValue value = object_of({{"what", segment.what}, {"kind", name_of(segment.kind)}});
-  if (!segment.where.empty()) value.set("where", JsonValue(segment.where));
-  add_members(value,
-              {{"begin_s", segment.begin}, {"end_s", segment.end}, {"steps", segment.steps}});
-  return value;
+  return object_of({{"what", segment.what},
+                    {"kind", name_of(segment.kind)},
+                    {"where", only_if(!segment.where.empty(), segment.where)},
+                    {"begin_s", segment.begin},
+                    {"end_s", segment.end},
+                    {"steps", segment.steps}});
 }
 
 JsonValue slack_value(const Slack& slack) {
@@ -546,13 +527,6 @@ PathSegment segment_of(const CriticalStep& step, const Plan& plan, const Timelin
   return segment;
 }
 
-/// "compute of 9 other stages", "activations on 62 other paths"; not "other" where none of them has a name.
-std::string name_of_rest(const PathShare& rest, int places, bool some_are_named) {
-  const std::string many = std::to_string(places) + (some_are_named ? " other " : " ");
-  if (rest.kind == Activity::Kind::message) return rest.topic + " on " + many + "paths";
-  return rest.topic + " of " + many + "stages";
-}
-
 }  // namespace
 
 bool is_choice(WhatIfKind kind) {
@@ -623,7 +597,9 @@ std::string explanation_text(const Explanation& e, Colour colour) {
       paint(Tone::headline, e.report.name) + "\n" + detail::headline(e.report, paint);
   if (!e.report.memory.fits) text += detail::verdict_line(e.report, paint);
   text += path_text(e, paint);
-  text += slack_text(by_need(e.stages), whole,
+  std::vector<Slack> stages = e.stages;
+  std::ranges::stable_sort(stages, std::greater<>{}, &Slack::on_path);
+  text += slack_text(stages, whole,
                      "Stages: how busy, and their slack (a delay that lengthens nothing)", paint);
   text += slack_text(e.links, whole, "Paths between nodes", paint);
   return text + what_if_text(e, paint);
@@ -704,7 +680,9 @@ std::vector<PathShare> main_shares(const std::vector<PathShare>& shares, std::si
     if (places[i] > 1) {
       const auto end = list.begin() + named;
       const bool some_are_named = std::find_if(list.begin(), end, like(rests[i])) != end;
-      rests[i].what = name_of_rest(rests[i], places[i], some_are_named);
+      const bool are_paths = rests[i].kind == Activity::Kind::message;
+      rests[i].what = rests[i].topic + (are_paths ? " on " : " of ") + std::to_string(places[i]) +
+                      (some_are_named ? " other " : " ") + (are_paths ? "paths" : "stages");
       rests[i].stage = rests[i].to_stage = rests[i].node = rests[i].to_node = -1;
     }
     list.push_back(rests[i]);

@@ -7,7 +7,6 @@
 #include <cstddef>
 
 #include "core/markup_text.hpp"
-#include "report/chart.hpp"
 #include "report/number_text.hpp"
 #include "report/page_assets.hpp"
 
@@ -224,32 +223,6 @@ std::string source_of(const detail::Asset& asset) {
   return "'sha256-" + html::base64(bytes) + "'";
 }
 
-std::string policy() {
-  return "default-src 'none'; style-src " + source_of(detail::page_style) + "; script-src " +
-         source_of(detail::page_script) + "; base-uri 'none'; form-action 'none'";
-}
-
-std::string head(const HtmlPage& page) {
-  std::string text =
-      "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-      "<meta http-equiv=\"Content-Security-Policy\" content=\"" +
-      policy() +
-      "\">\n<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-      "<meta name=\"color-scheme\" content=\"light dark\">\n<title>" +
-      html::escaped(page.title) + " · windtunnel " + page.kind + "</title>\n";
-  text += "<style>" + std::string(detail::page_style.text) + "</style>\n";
-  text += "<script>" + std::string(detail::page_script.text) + "</script>\n</head>\n";
-  return text;
-}
-
-std::string navigation(const HtmlPage& page) {
-  std::string links;
-  for (const PagePlace& place : page.places)
-    links += "<a href=\"#" + place.id + "\">" + html::escaped(place.title) + "</a>";
-  return "<nav aria-label=\"Page\"><b>windtunnel <span>" + page.kind + "</span></b><div>" + links +
-         "</div></nav>\n";
-}
-
 }  // namespace
 
 void HtmlPage::add(const std::string& id, const std::string& place, const std::string& heading,
@@ -261,9 +234,22 @@ void HtmlPage::add(const std::string& id, const std::string& place, const std::s
 }
 
 std::string html_document(const HtmlPage& page) {
-  std::string text = head(page) + "<body class=\"" + page.kind + "\">\n" + navigation(page) +
-                     "<main>\n" + page.body + "</main>\n<footer>" + page.footer +
-                     "</footer>\n<div id=\"tip\" hidden></div>\n";
+  std::string links;
+  for (const PagePlace& place : page.places)
+    links += "<a href=\"#" + place.id + "\">" + html::escaped(place.title) + "</a>";
+  std::string text =
+      "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src " +
+      source_of(detail::page_style) + "; script-src " + source_of(detail::page_script) +
+      "; base-uri 'none'; form-action 'none'\">\n"
+      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+      "<meta name=\"color-scheme\" content=\"light dark\">\n<title>" +
+      html::escaped(page.title) + " · windtunnel " + page.kind + "</title>\n<style>" +
+      std::string(detail::page_style.text) + "</style>\n<script>" +
+      std::string(detail::page_script.text) + "</script>\n</head>\n<body class=\"" + page.kind +
+      "\">\n<nav aria-label=\"Page\"><b>windtunnel <span>" + page.kind + "</span></b><div>" +
+      links + "</div></nav>\n<main>\n" + page.body + "</main>\n<footer>" + page.footer +
+      "</footer>\n<div id=\"tip\" hidden></div>\n";
   for (const PageData& data : page.data)
     text += "<script type=\"application/json\" id=\"" + data.id + "\">" +
             html::in_script(data.json) + "</script>\n";

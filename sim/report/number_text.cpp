@@ -4,7 +4,6 @@
 #include <array>
 #include <charconv>
 #include <cmath>
-#include <cstddef>
 
 #include "core/utf8.hpp"
 

@@ -11,15 +11,14 @@
 namespace windtunnel {
 namespace {
 
-JsonValue tensor_value(const HeldTensor& tensor) {
-  return object_of({{"name", name_of(tensor)},
-                    {"line", name_of(line_of(tensor.kind))},
-                    {"bytes", tensor.bytes},
-                    {"count", tensor.count},
-                    {"bytes_of_one", tensor.size()}});
-}
-
 JsonValue stage_value(const StageMemory& stage, TensorList tensors) {
+  const auto tensor = [](const HeldTensor& each) {
+    return object_of({{"name", name_of(each)},
+                      {"line", name_of(line_of(each.kind))},
+                      {"bytes", each.bytes},
+                      {"count", each.count},
+                      {"bytes_of_one", each.size()}});
+  };
   return object_of({{"stage", stage.stage.index()},
                     {"weights", stage.weights},
                     {"gradients", stage.gradients},
@@ -40,19 +39,7 @@ JsonValue stage_value(const StageMemory& stage, TensorList tensors) {
                     {"codec", only_if(stage.at_peak(HeldKind::codec) > Bytes{0},
                                       stage.at_peak(HeldKind::codec))},
                     {"tensors", only_if(tensors == TensorList::written,
-                                        array_of(stage.tensors_at_peak(), tensor_value))}});
-}
-
-JsonValue memory_value(const MemoryAccount& memory, TensorList tensors) {
-  const auto stage = [tensors](const StageMemory& each) { return stage_value(each, tensors); };
-  return object_of({{"capacity_bytes", memory.capacity},
-                    {"usable_bytes", memory.usable},
-                    {"max_bytes", memory.max_total},
-                    {"fits", memory.fits},
-                    {"per_stage", array_of(memory.stages, stage)},
-                    {"verdict", name_of(memory.verdict)},
-                    {"worst_stage", memory.worst_stage.index()},
-                    {"advice", memory.advice}});
+                                        array_of(stage.tensors_at_peak(), tensor))}});
 }
 
 /// Bytes by class; with `every`, of those that are always written too.
@@ -96,24 +83,6 @@ JsonValue stage_times_value(const Report& report) {
   });
 }
 
-JsonValue messages_value(const Report& report) {
-  JsonValue object = empty_object();
-  for (const Traffic traffic : published_traffic) {
-    if (!is_always_written(traffic)) continue;  // no messages
-    const MessageCount& count = report.messages[static_cast<std::size_t>(traffic)];
-    object.set(name_of(traffic),
-               object_of({{"compressed", count.compressed}, {"uncompressed", count.uncompressed}}));
-  }
-  return object;
-}
-
-JsonValue assumption_value(const Assumption& assumption) {
-  return object_of({{"what", assumption.what},
-                    {"value", assumption.value},
-                    {"source", name_of(assumption.evidence)},
-                    {"note", assumption.note}});
-}
-
 JsonValue job_value(const Report& report) {
   const Parallel& parallel = report.plan.parallel;
   const auto& release = report.software_release;
@@ -139,18 +108,17 @@ JsonValue job_value(const Report& report) {
                                      array_of(report.compressed_stages, json_of<int>))}});
 }
 
-JsonValue straddling_value(const StraddlingGroups& groups) {
-  return object_of({{"group", name_of(groups.axis)},
-                    {"gpus", groups.gpus},
-                    {"domains", groups.domains},
-                    {"exposed_s", groups.exposed}});
-}
-
 JsonValue domains_value(const DomainUse& use) {
+  const auto groups = [](const StraddlingGroups& each) {
+    return object_of({{"group", name_of(each.axis)},
+                      {"gpus", each.gpus},
+                      {"domains", each.domains},
+                      {"exposed_s", each.exposed}});
+  };
   return object_of({{"nodes_used", use.nodes_used},
                     {"nodes", use.nodes},
                     {"idle_nodes", use.idle_nodes},
-                    {"straddling", array_of(use.straddling, straddling_value)}});
+                    {"straddling", array_of(use.straddling, groups)}});
 }
 
 JsonValue neighbours_value(const Report& report) {
@@ -203,14 +171,36 @@ JsonValue report_value(const Report& report, TensorList tensors) {
   JsonValue lines = empty_object();
   for (const Line line : all_lines)
     if (has_line(report, line)) lines.set(name_of(line), json_of(report.breakdown.of(line)));
+  JsonValue messages = empty_object();
+  for (const Traffic traffic : published_traffic) {
+    if (!is_always_written(traffic)) continue;  // no messages
+    const MessageCount& count = report.messages[static_cast<std::size_t>(traffic)];
+    messages.set(name_of(traffic), object_of({{"compressed", count.compressed},
+                                              {"uncompressed", count.uncompressed}}));
+  }
+  const auto stage = [tensors](const StageMemory& each) { return stage_value(each, tensors); };
+  const auto assumption = [](const Assumption& each) {
+    return object_of({{"what", each.what},
+                      {"value", each.value},
+                      {"source", name_of(each.evidence)},
+                      {"note", each.note}});
+  };
+  const MemoryAccount& memory = report.memory;
   const int microbatches = report.simulated_microbatches, replicas = report.simulated_replicas;
   add_members(
       object,
       {{"breakdown_s", lines},
-       {"memory", memory_value(report.memory, tensors)},
+       {"memory", object_of({{"capacity_bytes", memory.capacity},
+                             {"usable_bytes", memory.usable},
+                             {"max_bytes", memory.max_total},
+                             {"fits", memory.fits},
+                             {"per_stage", array_of(memory.stages, stage)},
+                             {"verdict", name_of(memory.verdict)},
+                             {"worst_stage", memory.worst_stage.index()},
+                             {"advice", memory.advice}})},
        {"traffic_bytes", traffic_value(report.traffic, true)},
-       {"messages", messages_value(report)},
-       {"assumptions", array_of(report.assumptions, assumption_value)},
+       {"messages", messages},
+       {"assumptions", array_of(report.assumptions, assumption)},
        {"engine", object_of({{"name", report.engine},
                              {"activities", report.activities},
                              {"flows", report.flows},

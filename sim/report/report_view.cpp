@@ -7,7 +7,6 @@
 #include <set>
 #include <utility>
 
-#include "core/json_value.hpp"
 #include "core/text_list.hpp"
 #include "report/number_text.hpp"
 #include "report/report_json.hpp"

@@ -1,33 +1,17 @@
 #include "report/report_words.hpp"
 
 #include <algorithm>
-#include <array>
 #include <functional>
 #include <string_view>
 
 #include "core/text_list.hpp"
 #include "report/figures.hpp"
 #include "report/number_text.hpp"
-#include "report/terminal_text.hpp"
 #include "scenario/key_table.hpp"
 #include "units/quantity_reader.hpp"
 
 namespace windtunnel::detail {
 namespace {
-
-std::string recompute_text(const Training& training) {
-  std::string text = std::string(name_of(training.recompute)) + " recompute";
-  const RecomputedLayers& layers = training.recompute_layers;
-  if (layers.first > 0) text += " of the first " + counted(layers.first, "layer");
-  if (layers.every > 1) text += " of one layer in " + std::to_string(layers.every);
-  const RecomputedModules& modules = training.recompute_modules;
-  if (training.recompute != Recompute::selective || modules == RecomputedModules::of_selective())
-    return text;
-  std::string names;
-  for (const RecomputedModule module : RecomputedModules::all)
-    if (modules.has(module)) names += (names.empty() ? "" : ", ") + std::string(name_of(module));
-  return text + " (" + names + ")";
-}
 
 /// "15, 16 × 6, 15"
 std::string runs_text(const std::vector<int>& numbers) {
@@ -42,48 +26,10 @@ std::string runs_text(const std::vector<int>& numbers) {
 }
 
 /// Keys of which plan_items() speaks in words of its own.
-bool has_own_words(const Key& key) {
-  static constexpr std::array<std::string_view, 17> names{"global_batch",
-                                                          "micro_batch",
-                                                          "precision",
-                                                          "recompute",
-                                                          "attention",
-                                                          "tensor",
-                                                          "context",
-                                                          "pipeline",
-                                                          "data",
-                                                          "expert",
-                                                          "expert_tensor",
-                                                          "schedule",
-                                                          "zero_stage",
-                                                          "zero_group",
-                                                          "virtual_pipeline",
-                                                          "sequence_parallel",
-                                                          "attention_kernel"};
-  return std::ranges::find(names, key.name()) != names.end();
-}
-
-/// Every other key that has not the value of a plan of which nothing is said.
-void add_other_choices(const PlanChoice& choice, std::vector<std::string>& items) {
-  const PlanChoice usual;
-  for (const Key& key : key_table()) {
-    if (key.value.kind == KeyValue::Kind::other || has_own_words(key)) continue;
-    const int value = key.value.get(choice);
-    if (value == key.value.get(usual)) continue;
-    const bool is_flag = key.value.kind == KeyValue::Kind::flag;
-    items.push_back(with_spaces(key.label() + (is_flag ? "" : " " + shown_text(key, value))));
-    if (is_flag && value == 0) items.back().insert(0, "no ");
-  }
-  const Parallel& parallel = choice.parallel;
-  if (!parallel.position_layers.empty())
-    items.push_back("layers by chunk " + runs_text(parallel.position_layers));
-  else if (!parallel.stage_layers.empty())
-    items.push_back("layers by stage " + runs_text(parallel.stage_layers));
-  if (parallel.edge_layers != EdgeLayers{})
-    items.push_back("embedding counts as " + counted(parallel.edge_layers.embedding, "layer") +
-                    ", loss as " + counted(parallel.edge_layers.loss, "layer"));
-  if (!parallel.placement.empty()) items.emplace_back("ranks placed one by one");
-}
+constexpr std::string_view keys_with_own_words =
+    " global_batch micro_batch precision recompute attention attention_kernel tensor context "
+    "sequence_parallel pipeline virtual_pipeline schedule data zero_stage zero_group expert "
+    "expert_tensor ";
 
 /// ", release 26.06, the newest that is known: Megatron-Bridge 26.06 and later"; empty for a stack whose releases are not distinguished.
 std::string release_text(const std::optional<SoftwareRelease>& release) {
@@ -188,8 +134,39 @@ std::vector<std::string> plan_items(const Training& training, const Parallel& pa
                          : ""));
   if (training.attention == Attention::flash)
     items.push_back(std::string("flash attention (") + name_of(training.attention_kernel) + ")");
-  if (training.recompute != Recompute::none) items.push_back(recompute_text(training));
-  add_other_choices({training, parallel}, items);
+  if (training.recompute != Recompute::none) {
+    std::string& item = items.emplace_back(name_of(training.recompute));
+    item += " recompute";
+    const RecomputedLayers& layers = training.recompute_layers;
+    if (layers.first > 0) item += " of the first " + counted(layers.first, "layer");
+    if (layers.every > 1) item += " of one layer in " + text(layers.every);
+    const RecomputedModules& modules = training.recompute_modules;
+    std::string names;
+    for (const RecomputedModule module : RecomputedModules::all)
+      if (modules.has(module)) names += (names.empty() ? "" : ", ") + std::string(name_of(module));
+    if (training.recompute == Recompute::selective && modules != RecomputedModules::of_selective())
+      item += " (" + names + ")";
+  }
+  // Every other key that has not the value of a plan of which nothing is said.
+  const PlanChoice choice{training, parallel}, usual;
+  for (const Key& key : key_table()) {
+    if (key.value.kind == KeyValue::Kind::other ||
+        keys_with_own_words.find(" " + key.name() + " ") != std::string_view::npos)
+      continue;
+    const int value = key.value.get(choice);
+    if (value == key.value.get(usual)) continue;
+    const bool is_flag = key.value.kind == KeyValue::Kind::flag;
+    items.push_back(with_spaces(key.label() + (is_flag ? "" : " " + shown_text(key, value))));
+    if (is_flag && value == 0) items.back().insert(0, "no ");
+  }
+  if (!parallel.position_layers.empty())
+    items.push_back("layers by chunk " + runs_text(parallel.position_layers));
+  else if (!parallel.stage_layers.empty())
+    items.push_back("layers by stage " + runs_text(parallel.stage_layers));
+  if (parallel.edge_layers != EdgeLayers{})
+    items.push_back("embedding counts as " + counted(parallel.edge_layers.embedding, "layer") +
+                    ", loss as " + counted(parallel.edge_layers.loss, "layer"));
+  if (!parallel.placement.empty()) items.emplace_back("ranks placed one by one");
   return items;
 }
 
@@ -223,16 +200,9 @@ std::string plan_text(const Training& training, const Parallel& parallel) {
 }
 
 VerdictMark mark_of(MemoryVerdict verdict) {
-  switch (verdict) {
-    case MemoryVerdict::fits:
-      return {"✓", Tone::good, "good"};
-    case MemoryVerdict::at_risk:
-    case MemoryVerdict::lower_bound:
-      return {"~", Tone::doubtful, "doubtful"};
-    case MemoryVerdict::does_not_fit:
-      break;
-  }
-  return {"✗", Tone::bad, "bad"};
+  if (verdict == MemoryVerdict::fits) return {"✓", Tone::good, "good"};
+  if (verdict == MemoryVerdict::does_not_fit) return {"✗", Tone::bad, "bad"};
+  return {"~", Tone::doubtful, "doubtful"};
 }
 
 std::string verdict_text(const MemoryAccount& memory) {
@@ -241,17 +211,12 @@ std::string verdict_text(const MemoryAccount& memory) {
   const std::string stage = "stage " + std::to_string(memory.worst_stage.index());
   const std::string use =
       stage + " uses " + to_text(worst.total) + " of " + to_text(worst.usable) + " usable";
-  switch (memory.verdict) {
-    case MemoryVerdict::fits:
-      return "fits: " + use;
-    case MemoryVerdict::at_risk:
-      return "at risk: " + use + ", " + percent_text(worst.total / worst.usable) + "; " +
-             at_risk_meaning;
-    case MemoryVerdict::lower_bound:
-      return "at least: " + use + " with ZeRO 3, whose buffers are not all counted: it may not fit";
-    case MemoryVerdict::does_not_fit:
-      break;
-  }
+  if (memory.verdict == MemoryVerdict::fits) return "fits: " + use;
+  if (memory.verdict == MemoryVerdict::at_risk)
+    return "at risk: " + use + ", " + percent_text(worst.total / worst.usable) + "; " +
+           at_risk_meaning;
+  if (memory.verdict == MemoryVerdict::lower_bound)
+    return "at least: " + use + " with ZeRO 3, whose buffers are not all counted: it may not fit";
   const std::string shortage = stage + " needs " + to_text(worst.required) + ", the GPU has " +
                                to_text(worst.usable) + ": " +
                                to_text(worst.required - worst.usable) + " too much";
@@ -288,39 +253,8 @@ using detail::counted;
 using detail::time_text;
 using detail::with_spaces;
 
-std::string capitalised(std::string text) {
-  if (!text.empty() && text[0] >= 'a' && text[0] <= 'z')
-    text[0] = static_cast<char>(text[0] - 'a' + 'A');
-  return text;
-}
-
 Bytes sent(const Report& report, Traffic traffic) {
   return report.traffic[static_cast<std::size_t>(traffic)];
-}
-
-std::string compute_text(const Report& report) {
-  const double microbatches = report.plan.microbatches;
-  const Seconds slowest = (report.forward_time + report.backward_time) * microbatches;
-  return counted(report.plan.microbatches, "microbatch", "es") +
-         " pass through every stage; on the slowest one each takes " +
-         to_text(report.forward_time) + " forward and " + to_text(report.backward_time) +
-         (report.plan.training.recompute == Recompute::full
-              ? " backward, the forward pass done again included"
-              : " backward") +
-         ". That alone is " + to_text(slowest) +
-         (report.plan.parallel.tensor > 1 ? ", tensor-parallel communication included." : ".");
-}
-
-std::string tensor_text(const Report& report) {
-  const Plan& plan = report.plan;
-  const std::string where = plan.nodes_per_tensor_group > 1
-                                ? ", which spans " + counted(plan.nodes_per_tensor_group, "node") +
-                                      ": its links are part of every layer"
-                                : ", inside a node";
-  return "Activations are reduced twice a layer in each direction among the " +
-         std::to_string(plan.parallel.tensor) + " GPUs of a tensor group" + where +
-         ". All groups together move " + to_text(sent(report, Traffic::tensor_activations)) +
-         " per iteration.";
 }
 
 std::string bubble_text(const Report& report) {
@@ -336,18 +270,6 @@ std::string bubble_text(const Report& report) {
   return text + " More microbatches" +
          (plan.parallel.virtual_pipeline == 1 ? ", more chunks per device" : "") +
          " or fewer stages shrink it.";
-}
-
-std::string pipeline_text(const Report& report) {
-  return "Waiting for activations and gradients that are on the way between stages: " +
-         to_text(sent(report, Traffic::pipeline_forward)) + " forward and " +
-         to_text(sent(report, Traffic::pipeline_backward)) + " backward in all pipelines together.";
-}
-
-std::string expert_text(const Report& report) {
-  return "Tokens go to their experts on " + counted(report.plan.parallel.expert, "GPU") +
-         " and come back: " + to_text(sent(report, Traffic::expert_dispatch)) + " there and " +
-         to_text(sent(report, Traffic::expert_combine)) + " back, of all GPUs together.";
 }
 
 std::string data_text(const Report& report) {
@@ -373,22 +295,44 @@ std::string data_text(const Report& report) {
 }
 
 std::string text_of(Line line, const Report& report) {
+  const Plan& plan = report.plan;
   switch (line) {
     case Line::compute:
-      return compute_text(report);
+      return counted(plan.microbatches, "microbatch", "es") +
+             " pass through every stage; on the slowest one each takes " +
+             to_text(report.forward_time) + " forward and " + to_text(report.backward_time) +
+             (plan.training.recompute == Recompute::full
+                  ? " backward, the forward pass done again included"
+                  : " backward") +
+             ". That alone is " +
+             to_text((report.forward_time + report.backward_time) *
+                     static_cast<double>(plan.microbatches)) +
+             (plan.parallel.tensor > 1 ? ", tensor-parallel communication included." : ".");
     case Line::tensor_comm:
-      return tensor_text(report);
+      return "Activations are reduced twice a layer in each direction among the " +
+             std::to_string(plan.parallel.tensor) + " GPUs of a tensor group" +
+             (plan.nodes_per_tensor_group > 1
+                  ? ", which spans " + counted(plan.nodes_per_tensor_group, "node") +
+                        ": its links are part of every layer"
+                  : ", inside a node") +
+             ". All groups together move " + to_text(sent(report, Traffic::tensor_activations)) +
+             " per iteration.";
     case Line::expert_comm:
-      return expert_text(report);
+      return "Tokens go to their experts on " + counted(plan.parallel.expert, "GPU") +
+             " and come back: " + to_text(sent(report, Traffic::expert_dispatch)) + " there and " +
+             to_text(sent(report, Traffic::expert_combine)) + " back, of all GPUs together.";
     case Line::pipeline_comm:
-      return pipeline_text(report);
+      return "Waiting for activations and gradients that are on the way between stages: " +
+             to_text(sent(report, Traffic::pipeline_forward)) + " forward and " +
+             to_text(sent(report, Traffic::pipeline_backward)) +
+             " backward in all pipelines together.";
     case Line::pipeline_bubble:
       return bubble_text(report);
     case Line::data_comm:
       return data_text(report);
     case Line::context_comm:
       return "Keys and values, or heads, travel among the " +
-             counted(report.plan.parallel.context, "GPU") +
+             counted(plan.parallel.context, "GPU") +
              " that have the parts of a sequence; counted is what attention does not hide.";
     case Line::embedding_sync:
       return "The first and the last stage share the embedding, and add up its gradients.";
@@ -426,9 +370,10 @@ std::vector<Reason> reasons_for_time(const Report& report) {
   for (const Line line : all_lines) {
     const Seconds time = report.breakdown.of(line);
     if (time < least_share * total) continue;
+    std::string title = with_spaces(name_of(line));
+    title[0] = static_cast<char>(title[0] - 'a' + 'A');
     reasons.push_back({line, time,
-                       capitalised(with_spaces(name_of(line))) + ": " + time_text(time, total) +
-                           ", " + percent_text(time / total),
+                       title + ": " + time_text(time, total) + ", " + percent_text(time / total),
                        text_of(line, report)});
   }
   std::ranges::stable_sort(reasons, std::greater<>{}, &Reason::time);

@@ -105,15 +105,6 @@ class WhySection {
         slack_table(list, what, most_listed));
   }
 
-  std::string slack_bar(double on_path, double busy_time) const {
-    const double whole = whole_ / 1_s, path = std::clamp(on_path / whole, 0.0, 1.0),
-                 busy = std::clamp(busy_time / whole - path, 0.0, 1 - path);
-    return stacked_bar({{path, "path", "on the path: " + percent_text(path)},
-                        {busy, "busy", "busy, not on the path: " + percent_text(busy)},
-                        {1 - path - busy, "idle", "idle: " + percent_text(1 - path - busy)}},
-                       "on the path " + percent_text(path));
-  }
-
   /// The places most on the path, then those of least slack.
   std::string slack_table(const std::string& list, const char* what, std::size_t most) const {
     std::vector<std::string> places = view_.items(list);
@@ -130,11 +121,17 @@ class WhySection {
       const auto slack = [&](const std::string& key) {
         return view_.amount(at + key) > 0 ? view_.cell(at + key, text_of_time) : "none";
       };
-      rows.rows.push_back({escaped(view_.text(at + "what")),
-                           slack_bar(view_.amount(at + "on_path_s"), view_.amount(at + "busy_s")),
-                           view_.cell(at + "on_path_s", text_of_time),
-                           view_.cell(at + "busy_s", text_of_time), slack("slack_s"),
-                           slack("median_slack_s")});
+      const double whole = whole_ / 1_s;
+      const double path = std::clamp(view_.amount(at + "on_path_s") / whole, 0.0, 1.0);
+      const double busy = std::clamp(view_.amount(at + "busy_s") / whole - path, 0.0, 1 - path);
+      rows.rows.push_back(
+          {escaped(view_.text(at + "what")),
+           stacked_bar({{path, "path", "on the path: " + percent_text(path)},
+                        {busy, "busy", "busy, not on the path: " + percent_text(busy)},
+                        {1 - path - busy, "idle", "idle: " + percent_text(1 - path - busy)}},
+                       "on the path " + percent_text(path)),
+           view_.cell(at + "on_path_s", text_of_time), view_.cell(at + "busy_s", text_of_time),
+           slack("slack_s"), slack("median_slack_s")});
     }
     return rows.rows.empty() ? "" : table(rows);
   }
@@ -175,7 +172,14 @@ class WhySection {
   }
 
   std::string what_ifs() const {
-    if (e_.what_ifs.empty()) return no_what_ifs();
+    constexpr std::string_view run = "windtunnel run ";
+    if (e_.what_ifs.empty() && !e_.command.starts_with(run)) return "";
+    if (e_.what_ifs.empty())
+      return subsection("What if", "",
+                        "<p>What would change it, each what-if simulated: <code>" +
+                            escaped("windtunnel explain " + e_.command.substr(run.size()) +
+                                    " --report why.html") +
+                            "</code></p>\n");
     constexpr double least_change = 0.002;
     Table much{"What if",
                {"what if", "shorter | longer", "change", "sure", "iteration", "where", ""},
@@ -202,17 +206,6 @@ class WhySection {
         "validation; <i>where</i> says which parts of the breakdown grew or shrank, <i>repeat</i> "
         "what to type to get the same numbers.",
         html);
-  }
-
-  /// The command that makes this page with what-ifs: "windtunnel explain …" in place of "windtunnel run …".
-  std::string no_what_ifs() const {
-    constexpr std::string_view run = "windtunnel run ";
-    if (!e_.command.starts_with(run)) return "";
-    return subsection(
-        "What if", "",
-        "<p>What would change it, each what-if simulated: <code>" +
-            escaped("windtunnel explain " + e_.command.substr(run.size()) + " --report why.html") +
-            "</code></p>\n");
   }
 
   const Explanation& e_;
@@ -243,28 +236,6 @@ std::string memory_verdict(const Report& report) {
   const std::string text = detail::verdict_text(report.memory);
   const detail::VerdictMark mark = detail::mark_of(report.memory.verdict);
   return text.empty() ? "" : verdict(mark.kind, mark.mark, text);
-}
-
-std::string reasons(const Report& report) {
-  std::string items;
-  for (const Reason& reason : reasons_for_time(report))
-    items += reason_item(name_of(reason.line), escaped(reason.title),
-                         element("p", "", escaped(reason.text)));
-  return subsection("What each part is", "", list("why", items));
-}
-
-std::string breakdown_table(const Report& report, const DataView& view) {
-  Table table{"Where the time goes", {"on the GPUs that finish last", "time", "share"}, {}};
-  const Seconds total = report.breakdown.total();
-  const auto text = [total](double time) { return time_text(Seconds{time}, total); };
-  for (const Line line : all_lines) {
-    const double time = report.breakdown.of(line) / 1_s;
-    if (text(time) == text(0)) continue;
-    table.rows.push_back({swatch(name_of(line)) + escaped(with_spaces(name_of(line))),
-                          view.cell(std::string("/breakdown_s/") + name_of(line), text),
-                          escaped(percent_text(Seconds{time} / total))});
-  }
-  return html::table(table);
 }
 
 /// Memory of a device of the fullest stage over the iteration, the most in each thousandth of it. Empty if none was simulated.
@@ -350,16 +321,6 @@ std::string traffic_table(const DataView& view) {
                     html::table(table));
 }
 
-/// A figure, with those shown with it.
-std::string figure_card(const Figure& figure, const Report& report, const DataView& view) {
-  std::string note = escaped(figure.note);
-  for (const Figure* other : shown_figures(report))
-    if (other->shown_with == figure.key)
-      note += (note.empty() ? "" : ", ") + escaped(other->name) + " " +
-              view.cell("/" + other->key, other->text);
-  return card(figure.name, view.cell("/" + figure.key, figure.text), note);
-}
-
 /// The first screen: how long, how sure, does it fit, how fast, what job.
 std::string headline(const Report& report, const DataView& view) {
   std::string job = escaped(detail::job_text(report)) + "<br>" +
@@ -368,8 +329,15 @@ std::string headline(const Report& report, const DataView& view) {
   if (!report.placement_note.empty())
     job += "<br>" + escaped("placement searched: " + report.placement_note);
   for (const std::string& cost : detail::neighbour_texts(report)) job += "<br>" + escaped(cost);
-  for (const Figure* figure : shown_figures(report))
-    if (figure->shown_with.empty()) cards += figure_card(*figure, report, view);
+  for (const Figure* figure : shown_figures(report)) {
+    if (!figure->shown_with.empty()) continue;
+    std::string note = escaped(figure->note);
+    for (const Figure* other : shown_figures(report))
+      if (other->shown_with == figure->key)
+        note += (note.empty() ? "" : ", ") + escaped(other->name) + " " +
+                view.cell("/" + other->key, other->text);
+    cards += card(figure->name, view.cell("/" + figure->key, figure->text), note);
+  }
   cards += card("memory, fullest GPU",
                 (report.memory.verdict == MemoryVerdict::lower_bound ? "≥ " : "") +
                     view.cell("/memory/max_bytes", text_of_bytes),
@@ -393,20 +361,25 @@ std::string headline(const Report& report, const DataView& view) {
 
 /// The breakdown as one bar and a table, and what is behind each line.
 std::string where_time_goes(const Report& report, const DataView& view) {
+  Table table{"Where the time goes", {"on the GPUs that finish last", "time", "share"}, {}};
   const Seconds total = report.breakdown.total();
+  const auto text = [total](double time) { return time_text(Seconds{time}, total); };
+  for (const Line line : all_lines) {
+    const double time = report.breakdown.of(line) / 1_s;
+    if (text(time) == text(0)) continue;
+    table.rows.push_back({swatch(name_of(line)) + escaped(with_spaces(name_of(line))),
+                          view.cell(std::string("/breakdown_s/") + name_of(line), text),
+                          escaped(percent_text(Seconds{time} / total))});
+  }
+  std::string reasons;
+  for (const Reason& reason : reasons_for_time(report))
+    reasons += reason_item(name_of(reason.line), escaped(reason.title),
+                           element("p", "", escaped(reason.text)));
   return "<div class=\"main-bar\">" +
          stacked_bar(breakdown_pieces(view.find("/breakdown_s"), total, total),
                      "Where the time goes") +
-         "</div>\n<div class=\"columns\"><div>" + breakdown_table(report, view) + "</div><div>" +
-         reasons(report) + "</div></div>\n";
-}
-
-std::string provenance(const Report& report) {
-  return "windtunnel " + escaped(report.version) + " · scenario " + escaped(report.scenario_hash) +
-         " · seed " + std::to_string(report.seed) + " · " +
-         grouped_text(static_cast<double>(report.activities)) + " activities, " +
-         grouped_text(static_cast<double>(report.flows)) + " flows, simulated by " +
-         escaped(report.engine);
+         "</div>\n<div class=\"columns\"><div>" + html::table(table) + "</div><div>" +
+         subsection("What each part is", "", list("why", reasons)) + "</div></div>\n";
 }
 
 }  // namespace
@@ -454,7 +427,11 @@ std::string run_page(const Explanation& explanation, const SimulatedIteration& i
   html.data = {{"report", pretty_text(data) + "\n"},
                {"explanation", explains ? pretty_text(why) + "\n" : canonical_text(why)},
                {"timeline-data", timeline_json(iteration, shown, explanation.path)}};
-  html.footer = html::provenance(report);
+  html.footer = "windtunnel " + html::escaped(report.version) + " · scenario " +
+                html::escaped(report.scenario_hash) + " · seed " + std::to_string(report.seed) +
+                " · " + grouped_text(static_cast<double>(report.activities)) + " activities, " +
+                grouped_text(static_cast<double>(report.flows)) + " flows, simulated by " +
+                html::escaped(report.engine);
   return html_document(html);
 }
 

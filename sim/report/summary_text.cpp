@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <vector>
 
 #include "core/utf8.hpp"
 #include "report/number_text.hpp"
@@ -21,15 +20,6 @@ using detail::Painter;
 using detail::time_text;
 using detail::Tone;
 using detail::with_spaces;
-
-std::string job_and_plan(const Report& report) {
-  std::string text =
-      detail::paragraph(detail::job_text(report)) + listed(detail::plan_items(report));
-  if (!report.placement_note.empty())
-    text += detail::paragraph("placement searched: " + report.placement_note);
-  for (const std::string& cost : detail::neighbour_texts(report)) text += detail::paragraph(cost);
-  return text;
-}
 
 std::string breakdown(const Report& report, const Painter& paint) {
   constexpr int widest_bar = 40;
@@ -90,19 +80,6 @@ std::string memory(const Report& report, const Painter& paint) {
   return text + table.notes() + detail::verdict_line(report, paint);
 }
 
-std::string warnings(const Report& report, const Painter& paint) {
-  std::string text = report.warnings.empty() ? "" : "\n";
-  for (const std::string& warning : report.warnings)
-    text += marked("!", warning, Tone::doubtful, paint);
-  return text;
-}
-
-std::string assumptions(const Report& report, const Painter& paint) {
-  if (report.assumptions.empty()) return "";
-  return "\n" + std::string(indent) +
-         paint(Tone::quiet, detail::inputs_text(report) + " (--json lists them)") + "\n";
-}
-
 int width() {
   constexpr int widest = 80;
   return std::min(widest, detail::text_width());
@@ -110,16 +87,13 @@ int width() {
 
 std::string gib(Bytes bytes) { return fixed_text(bytes / 1_GiB, 2); }
 
-std::string size_text(Bytes size) {
-  constexpr int digits = 4;
-  return size < Bytes{1024} ? significant_text(size / 1_B, digits) + " B" : to_text(size);
-}
-
 std::string parts_text(const HeldTensor& tensor) {
-  if (tensor.count == 1) return size_text(tensor.bytes);
+  const Bytes size = tensor.size();
+  const std::string text =
+      size < Bytes{1024} ? significant_text(size / 1_B, 4) + " B" : to_text(size);
+  if (tensor.count == 1) return text;
   const bool is_whole = std::trunc(tensor.count) == tensor.count;
-  return (is_whole ? grouped_text(tensor.count) : fixed_text(tensor.count, 2)) + " × " +
-         size_text(tensor.size());
+  return (is_whole ? grouped_text(tensor.count) : fixed_text(tensor.count, 2)) + " × " + text;
 }
 
 std::vector<TensorRow> rows_of(const StageMemory& stage) {
@@ -128,13 +102,6 @@ std::vector<TensorRow> rows_of(const StageMemory& stage) {
     rows.push_back({name_of(tensor), parts_text(tensor), gib(tensor.bytes),
                     percent_text(tensor.bytes / stage.allocated), line_of(tensor.kind)});
   return rows;
-}
-
-bool read_alike(const StagesAlike& a, const StagesAlike& b) {
-  const StageMemory &one = *a.first, &other = *b.first;
-  return a.rows == b.rows && one.peak == other.peak && one.verdict == other.verdict &&
-         gib(one.reserved) == gib(other.reserved) && gib(one.total) == gib(other.total) &&
-         gib(one.usable) == gib(other.usable);
 }
 
 const char* name_of(Moment peak) {
@@ -210,17 +177,33 @@ std::string verdict_line(const Report& report, const Painter& paint) {
 
 std::string summary_text(const Report& report, Colour colour) {
   const Painter paint(colour);
-  return paint(Tone::heading, report.name) + "\n\n" + detail::headline(report, paint) + "\n" +
-         listed(detail::speed_items(report)) + "\n" + job_and_plan(report) +
-         breakdown(report, paint) + memory(report, paint) + warnings(report, paint) +
-         assumptions(report, paint);
+  std::string text = paint(Tone::heading, report.name) + "\n\n" + detail::headline(report, paint) +
+                     "\n" + listed(detail::speed_items(report)) + "\n" +
+                     detail::paragraph(detail::job_text(report)) +
+                     listed(detail::plan_items(report));
+  if (!report.placement_note.empty())
+    text += detail::paragraph("placement searched: " + report.placement_note);
+  for (const std::string& cost : detail::neighbour_texts(report)) text += detail::paragraph(cost);
+  text += breakdown(report, paint) + memory(report, paint);
+  if (!report.warnings.empty()) text += "\n";
+  for (const std::string& warning : report.warnings)
+    text += marked("!", warning, Tone::doubtful, paint);
+  if (!report.assumptions.empty())
+    text += "\n" + std::string(indent) +
+            paint(Tone::quiet, detail::inputs_text(report) + " (--json lists them)") + "\n";
+  return text;
 }
 
 std::vector<StagesAlike> stages_alike(const MemoryAccount& memory) {
   std::vector<StagesAlike> all;
   for (const StageMemory& stage : memory.stages) {
     StagesAlike stages{&stage, &stage, rows_of(stage)};
-    if (!all.empty() && read_alike(all.back(), stages))
+    const auto reads_alike = [&](const StageMemory& one) {
+      return all.back().rows == stages.rows && one.peak == stage.peak &&
+             one.verdict == stage.verdict && gib(one.reserved) == gib(stage.reserved) &&
+             gib(one.total) == gib(stage.total) && gib(one.usable) == gib(stage.usable);
+    };
+    if (!all.empty() && reads_alike(*all.back().first))
       all.back().last = &stage;
     else
       all.push_back(std::move(stages));

@@ -4,11 +4,9 @@
 #include <cctype>
 #include <cstddef>
 #include <limits>
-#include <string>
-#include <string_view>
 #include <utility>
-#include <vector>
 
+#include "core/enum_array.hpp"
 #include "core/terminal_safe.hpp"
 #include "core/utf8.hpp"
 #include "report/number_text.hpp"
@@ -19,27 +17,8 @@ namespace {
 constexpr int widest_text = 100;
 int width_of_text = widest_text, width_of_table = std::numeric_limits<int>::max();
 
-/// Select Graphic Rendition parameters (ECMA-48, 8.3.117).
-const char* code_of(Tone tone) {
-  switch (tone) {
-    case Tone::plain:
-      break;
-    case Tone::headline:
-    case Tone::heading:
-      return "1";
-    case Tone::quiet:
-      return "2";
-    case Tone::bar:
-      return "36";
-    case Tone::good:
-      return "32";
-    case Tone::doubtful:
-      return "33";
-    case Tone::bad:
-      return "1;31";
-  }
-  return "0";
-}
+/// Select Graphic Rendition parameters (ECMA-48, 8.3.117), by tone.
+constexpr EnumArray<Tone, const char*> codes{{{"0", "1", "1", "2", "36", "32", "33", "1;31"}}};
 
 /// Takes the text to its first blank off its beginning.
 std::string_view next_word(std::string_view& text) {
@@ -107,7 +86,7 @@ std::vector<std::string> lines_of(std::string_view text) {
 
 std::string Painter::operator()(Tone tone, std::string_view text) const {
   if (colour_ == Colour::never || tone == Tone::plain || text.empty()) return std::string(text);
-  return own_sequence("[" + std::string(code_of(tone)) + "m") + std::string(text) +
+  return own_sequence("[" + std::string(codes[tone]) + "m") + std::string(text) +
          own_sequence("[0m");
 }
 

@@ -98,19 +98,6 @@ std::vector<DeviceId> devices_of(const Plan& plan, const std::set<int>& replicas
   return devices;
 }
 
-/// The last device, the ends of its pipeline, and others evenly between them: the most that stay within the limit.
-std::vector<DeviceId> sample_of(const std::vector<DeviceId>& devices, DeviceId last,
-                                const std::vector<std::size_t>& things, std::size_t limit) {
-  std::size_t all = 0;
-  for (const DeviceId device : devices) all += things[device.index()];
-  const std::size_t each = std::max<std::size_t>(1, all / devices.size());
-  const std::size_t count = std::clamp<std::size_t>(limit / each, 2, devices.size());
-  std::set<DeviceId> chosen{last};
-  for (std::size_t i = 0; i < count; ++i)
-    chosen.insert(devices[i * (devices.size() - 1) / (count - 1)]);
-  return {chosen.begin(), chosen.end()};
-}
-
 std::string of_total(double shown, double total, const char* what) {
   return grouped_text(shown) + " of " + grouped_text(total) + " " + what;
 }
@@ -230,12 +217,6 @@ class TimelineWriter {
     return things;
   }
 
-  /// The row of a table that is added next.
-  template <class Rows>
-  static std::int64_t number_of_next(const Rows& rows) {
-    return static_cast<std::int64_t>(rows.size());
-  }
-
   void add_computes() {
     const std::array columns{"device", "begin", "duration", "op", "microbatch", "slack"};
     std::vector<std::array<std::int64_t, columns.size()>> rows;
@@ -244,7 +225,7 @@ class TimelineWriter {
       const ProgramDevice& device = iteration_.programs->devices[span->device.index()];
       const auto index = static_cast<std::size_t>(span - iteration_.timeline->computes.data());
       const Nanoseconds from = to_nanoseconds(span->begin);
-      compute_places_[index] = number_of_next(rows);
+      compute_places_[index] = std::ssize(rows);
       rows.push_back(
           {place_[span->device.index()], from, to_nanoseconds(span->end) - from,
            ops_.of({span->stream, span->op.phase, label_of(span->op), span->op.chunk,
@@ -285,7 +266,7 @@ class TimelineWriter {
     for (const MessageSpan* message : messages) {
       const auto index = static_cast<std::size_t>(message - iteration_.timeline->messages.data());
       const Nanoseconds from = to_nanoseconds(message->begin);
-      message_places_[index] = number_of_next(rows);
+      message_places_[index] = std::ssize(rows);
       rows.push_back({channels_.of(message->channel), from, to_nanoseconds(message->end) - from,
                       from - to_nanoseconds(message->posted), sizes_.of(message->bytes),
                       message->send.microbatch, phases_.of(message->send.phase),
@@ -304,7 +285,7 @@ class TimelineWriter {
         continue;
       const auto index = static_cast<std::size_t>(&span - iteration_.timeline->collectives.data());
       const Nanoseconds from = to_nanoseconds(span.begin);
-      collective_places_[index] = number_of_next(rows);
+      collective_places_[index] = std::ssize(rows);
       rows.push_back({groups_.of({span.collective, span.op.traffic}), from,
                       to_nanoseconds(span.end) - from, phases_.of(span.op.phase),
                       slack_of(path_.collective_slack[index])});
@@ -445,9 +426,15 @@ ShownDevices devices_of_last_replica(const SimulatedIteration& iteration, std::s
   const int last = plan.devices[iteration.last_device.index()].replica;
   const std::vector<DeviceId> one = devices_of(plan, {last});
   const std::string name = "replica " + std::to_string(last);
-  if (count_of(one, things) <= limit || one.size() == 1)
+  const std::size_t all = count_of(one, things);
+  if (all <= limit || one.size() == 1)
     return {one, share_text(plan, one) + ": " + name + ", which ends last"};
-  const std::vector<DeviceId> some = sample_of(one, iteration.last_device, things, limit);
+  // The ends of its pipeline, and others evenly between them: the most that stay within the limit.
+  const std::size_t each = std::max<std::size_t>(1, all / one.size());
+  const std::size_t count = std::clamp<std::size_t>(limit / each, 2, one.size());
+  std::set<DeviceId> chosen{iteration.last_device};
+  for (std::size_t i = 0; i < count; ++i) chosen.insert(one[i * (one.size() - 1) / (count - 1)]);
+  const std::vector<DeviceId> some(chosen.begin(), chosen.end());
   return {
       some,
       share_text(plan, some) + ": of " + name +

@@ -4,11 +4,9 @@
 #include <array>
 #include <cmath>
 #include <cstddef>
-#include <cstdint>
 #include <map>
 #include <optional>
 #include <utility>
-#include <vector>
 
 #include "report/number_text.hpp"
 #include "scenario/scenario.hpp"
@@ -364,16 +362,9 @@ std::string part_name(Phase phase, Part part, const Plan& plan) {
 }
 
 bool is_of_microbatch(Phase phase) {
-  switch (phase) {
-    case Phase::optimizer:
-    case Phase::gradient_reduce:
-    case Phase::embedding_sync:
-    case Phase::parameter_gather:
-    case Phase::overhead:
-      return false;
-    default:
-      return true;
-  }
+  return phase != Phase::optimizer && phase != Phase::gradient_reduce &&
+         phase != Phase::embedding_sync && phase != Phase::parameter_gather &&
+         phase != Phase::overhead;
 }
 
 const TrafficNames& traffic_names(Traffic traffic) {
