@@ -4,10 +4,10 @@
 #include <cstddef>
 #include <functional>
 #include <optional>
-#include <string>
 #include <utility>
 #include <vector>
 
+#include "core/count_text.hpp"
 #include "report/json_object.hpp"
 
 namespace windtunnel {
@@ -103,14 +103,6 @@ std::optional<std::string> schedule_of(const Schedule& schedule) {
   return std::nullopt;
 }
 
-/// Replicas that hold a whole copy, and those that share one: the data-parallel degree alone, without context.
-std::pair<int, int> replicated_and_sharded(const Parallel& parallel) {
-  if (parallel.zero_stage == 0) return {parallel.data, 1};
-  if (parallel.zero_group == 0) return {1, parallel.data};
-  const int sharded = std::max(1, parallel.zero_group / parallel.context);
-  return {parallel.data / sharded, sharded};
-}
-
 /// Statements of a Python function, indented.
 class Statements {
  public:
@@ -121,30 +113,14 @@ class Statements {
   std::string text;
 };
 
-std::string counted(int number, const char* what) {
-  return "  # " + std::to_string(number) + " " + what + (number == 1 ? "" : "s");
-}
-
-/// Layers of the parts of the model, in its order, as names of modules: _generate_llm_fqn_per_model_part would divide them anew.
-void add_parts(Statements& code, const Plan& plan) {
-  const ChunkMap chunks = plan.chunk_map();
-  std::string layers;
-  for (int position = 0; position < chunks.num_positions(); ++position)
-    layers += (position > 0 ? ", " : "") + std::to_string(plan.chunk_layers(chunks.at(position)));
-  code.add("layers = [" + layers + "]  # of each part, from the embedding on");
-  code.add("begins = [sum(layers[:part]) for part in range(len(layers))]");
-  code.add(
-      "parts = [[f\"layers.{begin + i}\" for i in range(count)] for begin, count in zip(begins, "
-      "layers)]");
-  code.add("parts[0].insert(0, \"tok_embeddings\")");
-  code.add("parts[-1] += [\"norm\", \"lm_head\"]");
-  code.add("parallelism.module_fqns_per_model_part = parts");
-}
-
 void add_parallelism(Statements& code, const Plan& plan) {
   const Parallel& parallel = plan.parallel;
-  const auto [replicated, sharded] = replicated_and_sharded(parallel);
-  code.set("parallelism.data_parallel_replicate_degree", replicated);
+  // Replicas that hold a whole copy, and those that share one: the data-parallel degree alone, without context.
+  const int sharded = parallel.zero_stage == 0 ? 1
+                      : parallel.zero_group == 0
+                          ? parallel.data
+                          : std::max(1, parallel.zero_group / parallel.context);
+  code.set("parallelism.data_parallel_replicate_degree", parallel.data / sharded);
   code.set("parallelism.data_parallel_shard_degree", sharded);
   // Left to itself, torchtitan gathers again in the backward pass without pipelines, and not with them.
   if (parallel.zero_stage > 0)
@@ -161,25 +137,19 @@ void add_parallelism(Statements& code, const Plan& plan) {
   if (const auto schedule = schedule_of(*parallel.schedule))
     code.set("parallelism.pipeline_parallel_schedule", *schedule);
   code.set("parallelism.num_pp_microbatches", plan.microbatches);
-  add_parts(code, plan);
-}
-
-/// The converter of a model's linear layers that computes in a format, in torchtitan/components/quantization.
-std::optional<std::string> converter_of(Precision precision) {
-  switch (precision) {
-    case Precision::fp8:
-      return "Float8LinearConverter";
-    case Precision::mxfp8:
-      return "MXFP8LinearConverter";
-    case Precision::nvfp4:
-      return "NVFP4LinearConverter";
-    case Precision::fp32:
-    case Precision::tf32:
-    case Precision::fp16:
-    case Precision::bf16:
-      break;
-  }
-  return std::nullopt;
+  // Layers of the parts of the model, in its order, as names of modules: _generate_llm_fqn_per_model_part would divide them anew.
+  const ChunkMap chunks = plan.chunk_map();
+  std::string layers;
+  for (int position = 0; position < chunks.num_positions(); ++position)
+    layers += (position > 0 ? ", " : "") + std::to_string(plan.chunk_layers(chunks.at(position)));
+  code.add("layers = [" + layers + "]  # of each part, from the embedding on");
+  code.add("begins = [sum(layers[:part]) for part in range(len(layers))]");
+  code.add(
+      "parts = [[f\"layers.{begin + i}\" for i in range(count)] for begin, count in zip(begins, "
+      "layers)]");
+  code.add("parts[0].insert(0, \"tok_embeddings\")");
+  code.add("parts[-1] += [\"norm\", \"lm_head\"]");
+  code.add("parallelism.module_fqns_per_model_part = parts");
 }
 
 void add_notes(const Plan& plan, LaunchArguments& launch) {
@@ -197,9 +167,13 @@ void add_notes(const Plan& plan, LaunchArguments& launch) {
   if (plan.training.recompute != Recompute::none && !plan.training.recompute_layers.are_all())
     launch.notes.emplace_back(
         "torchtitan checkpoints all layers alike: recompute_layers is left out");
-  if (const auto converter = converter_of(plan.training.precision))
-    launch.notes.push_back("the precision belongs to the model: model_registry(…, converters=[" +
-                           *converter + ".Config()])");
+  // The converter of a model's linear layers that computes in a format, in torchtitan/components/quantization.
+  for (const auto& [precision, converter] : {std::pair{Precision::fp8, "Float8"},
+                                             {Precision::mxfp8, "MXFP8"},
+                                             {Precision::nvfp4, "NVFP4"}})
+    if (plan.training.precision == precision)
+      launch.notes.push_back("the precision belongs to the model: model_registry(…, converters=[" +
+                             std::string(converter) + "LinearConverter.Config()])");
   if (plan.training.precision == Precision::fp16)
     launch.notes.emplace_back("torchtitan has no fp16: it trains in bfloat16");
   if (parallel.no_sync)
@@ -279,11 +253,11 @@ LaunchArguments torchtitan_config(const Plan& plan, int sequence) {
   code.add("training, parallelism = config.training, config.parallelism");
   code.set("training.max_context_length", sequence);
   code.add("training.num_tokens_per_microbatch_per_dp_rank = " +
-           std::to_string(std::int64_t{training.micro_batch} * sequence) +
-           counted(training.micro_batch, "sequence"));
+           std::to_string(std::int64_t{training.micro_batch} * sequence) + "  # " +
+           count_text(training.micro_batch, "sequence"));
   code.add("training.num_tokens_per_train_step = " +
-           std::to_string(std::int64_t{training.global_batch} * sequence) +
-           counted(training.global_batch, "sequence"));
+           std::to_string(std::int64_t{training.global_batch} * sequence) + "  # " +
+           count_text(training.global_batch, "sequence"));
   if (training.precision == Precision::fp32)
     code.set("training.mixed_precision_param", std::string("float32"));
   add_parallelism(code, plan);

@@ -58,10 +58,6 @@ double events_on_the_way(const Plan& plan, const StageCost& cost, bool by_operat
   return events_a_pass * passes + events_of_the_end;
 }
 
-Seconds fixed_part(const Collective& collective, double fullness) {
-  return collective.fixed + collective.varying * (fullness - 1);
-}
-
 /// Least time of collectives whose flows share links. Flows of others do not.
 class CollectiveTimes {
  public:
@@ -80,7 +76,8 @@ class CollectiveTimes {
     for (const CollectiveFlow& flow : collective.flows)
       for (const PathId path : {flow.up, flow.down})
         for (const LinkId link : network_.path(path)) load_[link.index()] = Bytes{};
-    return std::max(fixed_part(collective, fullness), collective.latency + longest);
+    return std::max(collective.fixed + collective.varying * (fullness - 1),
+                    collective.latency + longest);
   }
 
  private:
@@ -405,16 +402,6 @@ class Bound {
     return weight_gradients_at_the_end_[static_cast<std::size_t>(stage)]
                                        [static_cast<std::size_t>(chunk)];
   }
-  Seconds time_at_the_end(DeviceId device, int stage) const {
-    Seconds all{};
-    for (int chunk = 0; chunk < chunks(); ++chunk) {
-      const double passes = weight_gradients_at_the_end(stage, chunk);
-      all += least_.weight_gradient(device, chunk) * passes;
-      if (passes > 0) all -= least_.saved_in_pieces(device, chunk);
-    }
-    return all;
-  }
-
   /// All passes of a stage, without the weight gradients at its end.
   Seconds passes(DeviceId device, int stage) const {
     Seconds all{};
@@ -449,7 +436,13 @@ class Bound {
       if (ends_in_first_chunk_)
         backwards = std::max(backwards, drained + least_.backward(id, 0) -
                                             (splits_ ? Seconds{0} : least_.saved_in_pieces(id, 0)));
-      end_[id.index()] = backwards + time_at_the_end(id, s);
+      Seconds at_the_end{};
+      for (int chunk = 0; chunk < chunks(); ++chunk) {
+        const double passes = weight_gradients_at_the_end(s, chunk);
+        at_the_end += least_.weight_gradient(id, chunk) * passes;
+        if (passes > 0) at_the_end -= least_.saved_in_pieces(id, chunk);
+      }
+      end_[id.index()] = backwards + at_the_end;
       if (s > 0) drained = backwards + least_.message({id, device(s - 1), MessageRow::gradient});
     }
   }
@@ -589,7 +582,11 @@ class KernelBound {
     Seconds last{}, drained{};
     for (std::size_t s = p; s-- > 0;) {
       Seconds end = fill[s] + passes(s);
-      if (drains_in_first_chunk()) end = std::max(end, drained + backward(s, 0));
+      // On a loop through the model the last pass of a stage is a backward pass of its first chunk, and one on each stage before it follows,
+      // since a pass of any other chunk would be followed by one of the first.
+      if (!splits_ && !plan_.parallel.schedule->written &&
+          plan_.parallel.schedule->chunk_path == ChunkPath::loop)
+        end = std::max(end, drained + backward(s, 0));
       drained = end;
       last = std::max(last, end + row(s, DeviceRow::optimizer) + row(s, DeviceRow::overhead));
     }
@@ -598,13 +595,6 @@ class KernelBound {
 
  private:
   int chunks() const { return plan_.parallel.virtual_pipeline; }
-
-  /// On a loop through the model the last pass of a stage is a backward pass of its first chunk, and one on each stage before it follows,
-  /// since a pass of any other chunk would be followed by one of the first.
-  bool drains_in_first_chunk() const {
-    return !splits_ && !plan_.parallel.schedule->written &&
-           plan_.parallel.schedule->chunk_path == ChunkPath::loop;
-  }
 
   const Work& work(std::size_t stage, std::uint16_t row) const {
     Op op;

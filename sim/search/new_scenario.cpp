@@ -6,7 +6,6 @@
 #include <cmath>
 #include <cstddef>
 #include <filesystem>
-#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -24,7 +23,6 @@
 #include "report/terminal_text.hpp"
 #include "scenario/key_table.hpp"
 #include "scenario/overrides.hpp"
-#include "scenario/scenario.hpp"
 #include "scenario/search_block.hpp"
 #include "search/rank.hpp"
 #include "search/rank_command.hpp"
@@ -65,13 +63,6 @@ std::vector<int> expert_groups(const Scenario& scenario) {
 int batch_of(int sequence, int gpus) {
   const double of_gpu = tokens_of_a_batch / sequence / gpus;
   return gpus * static_cast<int>(std::exp2(std::max(0.0, std::round(std::log2(of_gpu)))));
-}
-
-/// The model with the length of samples that was asked for.
-JsonValue model_value(const NewScenarioRequest& request) {
-  JsonValue name(absolute_if_path(request.model));
-  if (!request.sequence) return name;
-  return object_of({{"extends", std::move(name)}, {"sequence", *request.sequence}});
 }
 
 /// The key of a search that the pointer names; null: of none.
@@ -152,11 +143,13 @@ JsonValue draft(const NewScenarioRequest& request, const GivenValues& given, con
                                   {"precision", stack.precision},
                                   {"recompute", "full"}});
   if (request.lora_rank) training.set("lora_rank", JsonValue(*request.lora_rank));
+  const std::string model = absolute_if_path(request.model);
   JsonValue tree = object_of(
       {{"version", 1},
        {"name",
         stem(request.model) + "-" + std::to_string(request.gpus) + "x" + stem(request.platform)},
-       {"model", model_value(request)},
+       {"model", request.sequence ? object_of({{"extends", model}, {"sequence", *request.sequence}})
+                                  : JsonValue(model)},
        {"platform", absolute_if_path(request.platform)},
        {"software", stack.software},
        {"training", std::move(training)},
@@ -227,18 +220,14 @@ std::vector<int> contexts(const Scenario& scenario) {
 
 /// Lists for a search of a second.
 JsonValue short_search(const Scenario& scenario, int zero_stage) {
-  JsonValue search = object_of(
-      {{"recompute",
-        array_of(std::vector<std::string>{"none", "selective", "full"}, json_of<std::string>)},
-       {"sequence_parallel",
-        array_of(std::vector<bool>{false, true}, [](bool value) { return JsonValue(value); })},
-       {"virtual_pipeline", numbers({1, 2, 4})},
-       {"schedule",
-        array_of(std::vector<std::string>{"1f1b", "interleaved_1f1b"}, json_of<std::string>)},
-       {"zero_stage", numbers({zero_stage})}});
+  JsonValue search =
+      object_of({{"recompute", array_of(std::vector<std::string>{"none", "selective", "full"})},
+                 {"sequence_parallel", array_of(std::array{false, true})},
+                 {"virtual_pipeline", numbers({1, 2, 4})},
+                 {"schedule", array_of(std::vector<std::string>{"1f1b", "interleaved_1f1b"})},
+                 {"zero_stage", numbers({zero_stage})}});
   if (zero_stage == 3 && scenario.software.no_sync)
-    search.set("no_sync", array_of(std::vector<bool>{true, false},
-                                   [](bool value) { return JsonValue(value); }));
+    search.set("no_sync", array_of(std::array{true, false}));
   if (scenario.model.moe) search.set("expert", numbers(expert_groups(scenario)));
   if (const std::vector<int> parts = contexts(scenario); parts.size() > 1)
     search.set("context", numbers(parts));
@@ -274,9 +263,10 @@ struct ShortSearch {
   std::size_t considered = 0;
 };
 
-/// The fastest plan that is sure to fit; where there is none, one that may fit. ZeRO 3 moves the most bytes, so it is tried last.
-ShortSearch search_plan(const JsonValue& tree, const Scenario& base, const GivenValues& given,
-                        const Library& library) {
+/// The fastest plan that is sure to fit; where there is none, one that may fit. ZeRO 3 moves the most bytes, so it is tried last. A batch that
+/// was asked for and that no plan takes is refused in terms of the request.
+ShortSearch search_plan(const NewScenarioRequest& request, const GivenValues& given,
+                        const JsonValue& tree, const Scenario& base, const Library& library) try {
   ShortSearch search;
   for (const MemoryVerdict gravest : {MemoryVerdict::fits, MemoryVerdict::lower_bound}) {
     search.considered = 0;
@@ -290,34 +280,16 @@ ShortSearch search_plan(const JsonValue& tree, const Scenario& base, const Given
     if (!search.found.plans.empty()) break;
   }
   return search;
-}
-
-/// The same, where the batch that was asked for is one that no plan takes, in terms of the request.
-ShortSearch search_plan(const NewScenarioRequest& request, const GivenValues& given,
-                        const JsonValue& tree, const Scenario& base, const Library& library) {
-  try {
-    return search_plan(tree, base, given, library);
-  } catch (const InputError& error) {
-    if (!request.global_batch || error.problems().front().pointer != "/training/global_batch")
-      throw;
-    throw InputError(
-        {{{},
-          {},
-          "no plan of " + count_text(request.gpus, "GPU") +
-              " that was looked at takes a global batch of " +
-              count_text(*request.global_batch, "sample"),
-          "write --global-batch " + std::to_string(batch_of(base.model.sequence, request.gpus)) +
-              ", or another number that replicas divide"}});
-  }
-}
-
-/// The doubt about a plan that is not sure to fit.
-std::string doubt_about(MemoryVerdict verdict) {
-  if (verdict == MemoryVerdict::fits) return {};
-  return std::string("no plan that was looked at is sure to fit in memory; this one ") +
-         (verdict == MemoryVerdict::at_risk
-              ? "is at risk: predictions of memory miss by as much as it leaves free"
-              : "shards weights with ZeRO 3, whose buffers are not all counted");
+} catch (const InputError& error) {
+  if (!request.global_batch || error.problems().front().pointer != "/training/global_batch") throw;
+  throw InputError(
+      {{{},
+        {},
+        "no plan of " + count_text(request.gpus, "GPU") +
+            " that was looked at takes a global batch of " +
+            count_text(*request.global_batch, "sample"),
+        "write --global-batch " + std::to_string(batch_of(base.model.sequence, request.gpus)) +
+            ", or another number that replicas divide"}});
 }
 
 /// A key with its value, and what it means.
@@ -472,7 +444,12 @@ NewScenario new_scenario(const NewScenarioRequest& request, const Library& libra
     document.find("parallel")->set("stage_layers", numbers(layers));
   for (const auto& [pointer, value] : given)
     if (!is_of_platform(pointer)) set_at(document, pointer, value);
-  const std::string doubt = doubt_about(plan.memory_verdict);
+  std::string doubt;
+  if (plan.memory_verdict != MemoryVerdict::fits)
+    doubt = std::string("no plan that was looked at is sure to fit in memory; this one ") +
+            (plan.memory_verdict == MemoryVerdict::at_risk
+                 ? "is at risk: predictions of memory miss by as much as it leaves free"
+                 : "shards weights with ZeRO 3, whose buffers are not all counted");
   const std::string heading = stem(request.model) + " on " + count_text(request.gpus, "GPU") +
                               " of " + stem(request.platform) + ". The plan is the fastest" +
                               (doubt.empty() ? " that is sure to fit" : "") + " of the " +

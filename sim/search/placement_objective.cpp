@@ -7,7 +7,6 @@
 #include <numeric>
 #include <optional>
 #include <span>
-#include <utility>
 
 #include "core/contracts.hpp"
 #include "cost/collective_cost.hpp"
@@ -23,12 +22,6 @@ namespace windtunnel {
 namespace {
 
 constexpr BytesPerSecond no_limit{std::numeric_limits<double>::infinity()};
-
-std::vector<int> own_slots(const Scenario& scenario) {
-  std::vector<int> slots(scenario.plan.devices.size());
-  std::iota(slots.begin(), slots.end(), 0);
-  return slots;
-}
 
 BuiltPrograms built_for(const Scenario& scenario, const Plan& plan) {
   return build_programs(
@@ -65,18 +58,15 @@ int simulated_microbatches(const Plan& plan, bool by_operation) {
 /// Pipelines worked out together.
 constexpr std::size_t most_lanes = 4;
 
-/// True for the first op after the passes, with which the work of all replicas together begins.
-bool is_tail(const Op& op, int chunks) {
-  if (op.kind == OpKind::collective) return op.slot < num_device_collectives;
-  return op.kind == OpKind::compute && is_after_passes(op.work, chunks);
-}
-
-/// The programs up to there, where their last event is recorded.
+/// The programs up to the first op after the passes, with which the work of all replicas together begins; their last event is recorded there.
 std::vector<StageProgram> passes_of(std::vector<StageProgram> programs, int chunks) {
+  const auto is_tail = [chunks](const Op& op) {
+    if (op.kind == OpKind::collective) return op.slot < num_device_collectives;
+    return op.kind == OpKind::compute && is_after_passes(op.work, chunks);
+  };
   for (StageProgram& program : programs) {
     for (std::vector<Op>& ops : program.streams)
-      ops.erase(std::ranges::find_if(ops, [chunks](const Op& op) { return is_tail(op, chunks); }),
-                ops.end());
+      ops.erase(std::ranges::find_if(ops, is_tail), ops.end());
     Op end;
     end.kind = OpKind::record;
     end.slot = program.num_events++;
@@ -140,8 +130,25 @@ class PlacementTables {
     std::vector<std::optional<Route>>& row = routes_[static_cast<std::size_t>(from_slot)];
     row.resize(slots_.size());
     std::optional<Route>& known = row[static_cast<std::size_t>(to_slot)];
-    if (!known) known = find_route(from_slot, to_slot);
-    return *known;
+    if (known) return *known;
+    known = Route{};
+    Route& route = *known;
+    const Network::Endpoint &from = slot(from_slot), &to = slot(to_slot);
+    if (from.node == to.node) {
+      const Interconnect& wires = node_type(from_slot).interconnect;
+      route.bandwidth = wires.point_to_point * static_cast<double>(from.gpus.size());
+      route.latency = wires.point_to_point_latency;
+      return route;
+    }
+    route.in_node = false;
+    route.first_link = static_cast<std::uint32_t>(link_list_.size());
+    const auto found = network_.route(attachments_[static_cast<std::size_t>(from_slot)],
+                                      attachments_[static_cast<std::size_t>(to_slot)]);
+    route.latency = found.latency;
+    for (const PathId path : {found.up, found.down})
+      for (const LinkId id : network_.path(path)) link_list_.push_back({id, link(id).bandwidth});
+    route.num_links = static_cast<std::uint32_t>(link_list_.size()) - route.first_link;
+    return route;
   }
 
   std::span<const RouteLink> links(const Route& route) const {
@@ -174,12 +181,10 @@ class PlacementTables {
     return works_[stage][static_cast<std::size_t>(kind_of_slot_[static_cast<std::size_t>(slot)])];
   }
 
-  /// True if GPUs differ in memory so that a stage fits on some and not on others.
-  bool memory_matters() const { return !fits_.empty(); }
-  /// True if a stage fits in the memory of a slot's GPUs; not asked if all GPUs have the same memory.
+  /// True if a stage fits in the memory of a slot's GPUs, or if all GPUs have the same memory.
   bool fits(std::size_t stage, int slot) const {
-    return fits_[stage][static_cast<std::size_t>(kind_of_slot_[static_cast<std::size_t>(slot)])] !=
-           0;
+    const auto kind = static_cast<std::size_t>(kind_of_slot_[static_cast<std::size_t>(slot)]);
+    return fits_.empty() || fits_[stage][kind] != 0;
   }
 
   /// The collective that the device of this stage enters at `slot_number` in the plan's own placement, or null.
@@ -271,24 +276,20 @@ class PlacementTables {
     }
   }
 
+  /// Every stage as if all its replicas were on one kind of device.
   void fill_fits() {
     const auto usable = [](const Kind& kind) { return kind.node->device.usable_memory; };
     const bool all_equal = std::ranges::all_of(
         kinds_, [&](const Kind& kind) { return usable(kind) == usable(kinds_.front()); });
     if (all_equal) return;
     fits_.assign(works_.size(), std::vector<char>(kinds_.size(), 0));
+    MemoryInputs inputs = memory_inputs(*scenario_, plan(), count_in_flight(plan()));
     for (std::size_t kind = 0; kind < kinds_.size(); ++kind) {
-      const std::vector<StageMemory> stages = memory_on(kinds_[kind].node->device);
+      inputs.device_of_stage.assign(inputs.device_of_stage.size(), &kinds_[kind].node->device);
+      const std::vector<StageMemory> stages = account_memory(inputs).stages;
       for (std::size_t stage = 0; stage < stages.size(); ++stage)
         fits_[stage][kind] = stages[stage].verdict != MemoryVerdict::does_not_fit ? 1 : 0;
     }
-  }
-
-  /// Every stage as if all its replicas were on this device.
-  std::vector<StageMemory> memory_on(const Device& device) const {
-    MemoryInputs inputs = memory_inputs(*scenario_, plan(), count_in_flight(plan()));
-    inputs.device_of_stage.assign(inputs.device_of_stage.size(), &device);
-    return account_memory(inputs).stages;
   }
 
   const Scenario* scenario_;
@@ -305,26 +306,6 @@ class PlacementTables {
   std::vector<std::vector<char>> fits_;  ///< by stage, by kind; empty where it does not matter
   std::optional<PipelinePath> path_, shorter_path_;  ///< the second: a round fewer
   Network network_;
-  Route find_route(int from_slot, int to_slot) {
-    Route route;
-    const Network::Endpoint &from = slot(from_slot), &to = slot(to_slot);
-    if (from.node == to.node) {
-      const Interconnect& wires = node_type(from_slot).interconnect;
-      route.bandwidth = wires.point_to_point * static_cast<double>(from.gpus.size());
-      route.latency = wires.point_to_point_latency;
-      return route;
-    }
-    route.in_node = false;
-    route.first_link = static_cast<std::uint32_t>(link_list_.size());
-    const auto found = network_.route(attachments_[static_cast<std::size_t>(from_slot)],
-                                      attachments_[static_cast<std::size_t>(to_slot)]);
-    route.latency = found.latency;
-    for (const PathId path : {found.up, found.down})
-      for (const LinkId id : network_.path(path)) link_list_.push_back({id, link(id).bandwidth});
-    route.num_links = static_cast<std::uint32_t>(link_list_.size()) - route.first_link;
-    return route;
-  }
-
   /// By slots from and to; a row is empty until somebody asks for one of it.
   std::vector<std::vector<std::optional<Route>>> routes_;
   std::vector<RouteLink> link_list_;
@@ -389,19 +370,6 @@ class PlacedRings {
   const RingCost& cost() const { return cost_; }
 
  private:
-  /// True if no two slots are on one node.
-  static bool on_own_nodes(const PlacementTables& tables, const std::vector<int>& slots,
-                           std::vector<int>& node_members) {
-    const auto node = [&](int slot) { return tables.slot(slot).node.index(); };
-    bool are_own = true;
-    for (const int slot : slots) {
-      if (node(slot) >= node_members.size()) node_members.resize(node(slot) + std::size_t{1});
-      are_own &= ++node_members[node(slot)] == 1;
-    }
-    for (const int slot : slots) node_members[node(slot)] = 0;
-    return are_own;
-  }
-
   struct Members {
     std::vector<int> units;
     const Collective* like = nullptr;
@@ -412,37 +380,35 @@ class PlacedRings {
     std::vector<int> slots;       ///< by member
     bool is_spread = false;       ///< each member has a node of its own
     std::vector<NodeExit> exits;  ///< of such members, to the next
-    NodeExit slowest_exit() const {
-      return *std::min_element(
-          exits.begin(), exits.end(),
-          [](const NodeExit& a, const NodeExit& b) { return a.rate < b.rate; });
-    }
+    NodeExit slowest_exit() const { return *std::ranges::min_element(exits, {}, &NodeExit::rate); }
     Seconds fixed{}, latency{};
     std::vector<MemberFlow> flows;
     std::vector<PlacementTables::Route> routes;  ///< of the flows
   };
-  /// Updates the exits of nodes whose members moved, or whose next member did.
-  static void follow_exits(Ring& ring, const std::vector<int>& before, PlacementTables& tables) {
-    const std::size_t n = ring.slots.size();
-    const bool knows_others = !ring.exits.empty();
-    ring.exits.resize(ring.is_spread ? n : 0);
-    for (std::size_t i = 0; i < ring.exits.size(); ++i) {
-      const std::size_t next = (i + 1) % n;
-      if (knows_others && ring.slots[i] == before[i] && ring.slots[next] == before[next]) continue;
-      ring.exits[i] = tables.exit(ring.slots[i], ring.slots[next]);
-    }
-  }
   /// A collective whose members all have nodes of their own has the same steps wherever the slowest path out of a node is as fast.
   void place(Ring& ring, const Members& members, PlacementTables& tables,
              const std::vector<int>& slot_of, PlacementScratch& scratch) const {
     const std::vector<int> before = ring.slots;
     for (std::size_t i = 0; i < before.size(); ++i)
       ring.slots[i] = slot_of[static_cast<std::size_t>(members.units[i])];
-    const bool was_spread = ring.is_spread;
-    ring.is_spread = on_own_nodes(tables, ring.slots, scratch.node_members);
     const std::optional<NodeExit> was =
-        was_spread ? std::optional(ring.slowest_exit()) : std::nullopt;
-    follow_exits(ring, before, tables);
+        ring.is_spread ? std::optional(ring.slowest_exit()) : std::nullopt;
+    const auto node = [&](int slot) { return tables.slot(slot).node.index(); };
+    std::vector<int>& node_members = scratch.node_members;
+    ring.is_spread = true;
+    for (const int slot : ring.slots) {
+      if (node(slot) >= node_members.size()) node_members.resize(node(slot) + std::size_t{1});
+      ring.is_spread &= ++node_members[node(slot)] == 1;
+    }
+    for (const int slot : ring.slots) node_members[node(slot)] = 0;
+    // The exits of nodes whose members moved, or whose next member did.
+    const bool knows_others = !ring.exits.empty();
+    ring.exits.resize(ring.is_spread ? before.size() : 0);
+    for (std::size_t i = 0; i < ring.exits.size(); ++i) {
+      const std::size_t next = (i + 1) % before.size();
+      if (knows_others && ring.slots[i] == before[i] && ring.slots[next] == before[next]) continue;
+      ring.exits[i] = tables.exit(ring.slots[i], ring.slots[next]);
+    }
     const bool keeps_steps = was && ring.is_spread && ring.slowest_exit() == *was &&
                              tables.are_alike(before.front(), ring.slots.front());
     if (!keeps_steps) {
@@ -538,9 +504,7 @@ class PlacedMessages {
     for (const Flow& flow : flows_)
       for (const auto& link : tables.links(flow.route)) ++link_flows[link.id.index()];
     for (Flow& flow : flows_) {
-      BytesPerSecond share = flow.route.in_node
-                                 ? flow.route.bandwidth
-                                 : BytesPerSecond{std::numeric_limits<double>::infinity()};
+      BytesPerSecond share = flow.route.in_node ? flow.route.bandwidth : no_limit;
       for (const auto& link : tables.links(flow.route))
         share = std::min(share, link.bandwidth / static_cast<double>(link_flows[link.id.index()]));
       if (share == flow.share) continue;
@@ -558,7 +522,11 @@ PlacementObjective::PlacementObjective(const PlacementObjective&) = default;
 PlacementObjective::~PlacementObjective() = default;
 
 PlacementObjective::PlacementObjective(const Scenario& scenario)
-    : PlacementObjective(scenario, own_slots(scenario)) {}
+    : PlacementObjective(scenario, [&] {
+        std::vector<int> own(scenario.plan.devices.size());
+        std::iota(own.begin(), own.end(), 0);
+        return own;
+      }()) {}
 
 PlacementObjective::PlacementObjective(const Scenario& scenario, std::vector<int> slots)
     : tables_(std::make_shared<PlacementTables>(scenario)) {
@@ -612,30 +580,17 @@ void PlacementObjective::move(const std::vector<std::pair<int, int>>& changes) {
     slot_of_[static_cast<std::size_t>(unit)] = slot;
     stages[static_cast<std::size_t>(unit / parts_ % pipeline_)] = 1;
   }
-  refresh(stages, changes);
-}
-
-void PlacementObjective::undo() {
-  for (const auto& [unit, slot] : undo_.slots) slot_of_[static_cast<std::size_t>(unit)] = slot;
-  // Backwards: a duration that changed twice is the first one again.
-  for (auto old = undo_.durations.rbegin(); old != undo_.durations.rend(); ++old)
-    durations_[old->replica][old->index] = old->time;
-  for (auto& [replica, ends] : undo_.ends) ends_[replica] = std::move(ends);
-  for (const std::size_t ring : undo_.rings) rings_[ring].undo();
-  for (const std::size_t messages : undo_.messages) messages_[messages].undo();
-  embedding_ = undo_.embedding;
-  value_ = undo_.value;
-  undo_ = Undo{};
-  undo_.embedding = embedding_;
-  undo_.value = value_;
-}
-
-/// Works out again what the moved units touch: their works, the messages of the stages around theirs, their stages' rings.
-void PlacementObjective::refresh(const std::vector<char>& stages,
-                                 const std::vector<std::pair<int, int>>& units) {
-  for (const auto& [unit, slot] : units) {
+  // Works out again what the moved units touch: their works, the messages of the stages around theirs, their stages' rings.
+  for (const auto& [unit, slot] : changes) {
     const int replica = unit / parts_ / pipeline_, stage = unit / parts_ % pipeline_;
-    set_works(replica, stage);
+    const auto s = static_cast<std::size_t>(stage);
+    for (std::uint32_t row = 0; row < tables_->layout().rows; ++row) {
+      Seconds slowest{};  // the ranks of a tensor group wait for each other
+      for (int part = 0; part < parts_; ++part)
+        slowest = std::max(
+            slowest, tables_->works(s, slot_of(this->unit(replica, stage, part)))[row].duration);
+      set_duration(replica, tables_->layout().work(s, row), slowest);
+    }
     set_operation_collectives(replica, stage);
   }
   for (int stage = 0; stage < pipeline_; ++stage) {
@@ -657,6 +612,21 @@ void PlacementObjective::refresh(const std::vector<char>& stages,
   if (ties_embeddings_ && follow(edges)) embedding_ = rings_[edges].cost().alone();
   refresh_ends();
   value_ = total();
+}
+
+void PlacementObjective::undo() {
+  for (const auto& [unit, slot] : undo_.slots) slot_of_[static_cast<std::size_t>(unit)] = slot;
+  // Backwards: a duration that changed twice is the first one again.
+  for (auto old = undo_.durations.rbegin(); old != undo_.durations.rend(); ++old)
+    durations_[old->replica][old->index] = old->time;
+  for (auto& [replica, ends] : undo_.ends) ends_[replica] = std::move(ends);
+  for (const std::size_t ring : undo_.rings) rings_[ring].undo();
+  for (const std::size_t messages : undo_.messages) messages_[messages].undo();
+  embedding_ = undo_.embedding;
+  value_ = undo_.value;
+  undo_ = Undo{};
+  undo_.embedding = embedding_;
+  undo_.value = value_;
 }
 
 /// Recomputes the ends of the pipelines whose durations have changed.
@@ -682,18 +652,6 @@ void PlacementObjective::set_duration(int replica, std::uint32_t index, Seconds 
   undo_.durations.push_back({r, index, duration});
   duration = time;
   dirty_[r] = 1;
-}
-
-/// The ranks of a tensor group wait for each other: the slowest part's time.
-void PlacementObjective::set_works(int replica, int stage) {
-  const auto s = static_cast<std::size_t>(stage);
-  for (std::uint32_t row = 0; row < tables_->layout().rows; ++row) {
-    Seconds slowest{};
-    for (int part = 0; part < parts_; ++part)
-      slowest =
-          std::max(slowest, tables_->works(s, slot_of(unit(replica, stage, part)))[row].duration);
-    set_duration(replica, tables_->layout().work(s, row), slowest);
-  }
 }
 
 int PlacementObjective::node_of(int slot) const {
@@ -731,11 +689,8 @@ void PlacementObjective::set_messages(int stage, int channel) {
       first_messages_[static_cast<std::size_t>(stage)] + static_cast<std::size_t>(channel);
   if (!messages_[index].follow(*tables_, slot_of_, scratch_)) return;
   undo_.messages.push_back(index);
-  const auto flow_of = [&](int replica) {
-    return messages_[index].flows().begin() + replica * parts_;
-  };
   for (int replica = 0; replica < data_; ++replica) {
-    const auto first = flow_of(replica), last = flow_of(replica + 1);
+    const auto first = messages_[index].flows().begin() + replica * parts_, last = first + parts_;
     if (std::none_of(first, last, [](const auto& flow) { return flow.has_changed; })) continue;
     for (std::uint32_t row = 0; row < tables_->layout().messages; ++row) {
       const Bytes bytes = tables_->programs().message_bytes[row];
@@ -783,50 +738,6 @@ void PlacementObjective::set_operation_collectives(int replica, int stage) {
   }
 }
 
-/// Kind of the rings of a stage's gradients: a codec in two parts all-reduces both, sharded or not.
-RingKind PlacementObjective::ring_work(int stage) const {
-  const int first = unit(0, stage, 0);
-  const std::uint32_t second =
-      windtunnel::slot_of(ReductionSlot::second, {has_buckets_ ? 0 : at_the_end});
-  const bool scatters =
-      tables_->plan().parallel.zero_stage > 0 && tables_->collective(first, second) == nullptr;
-  return scatters ? RingKind::reduce_scatter : RingKind::all_reduce;
-}
-
-/// Through all replicas, one for each part.
-PlacedRings PlacementObjective::rings_of_stage(int stage, std::uint32_t number,
-                                               RingKind work) const {
-  PlacedRings rings;
-  for (int part = 0; part < parts_; ++part) {
-    std::vector<int> members;
-    for (int replica = 0; replica < data_; ++replica) members.push_back(unit(replica, stage, part));
-    const Collective* like = tables_->collective(members.front(), number);
-    if (like == nullptr) continue;
-    rings.add(std::move(members), *like,
-              {work, collective_algorithm(tables_->plan().parallel.gradient_ring).steps});
-  }
-  return rings;
-}
-
-/// All pipelines synchronise their first with their last stage at the same time: each for itself, or fused into one ring.
-PlacedRings PlacementObjective::embedding_rings() const {
-  PlacedRings all;
-  for (int part = 0; part < parts_; ++part) {
-    std::vector<int> members;
-    for (int replica = 0; replica < data_; ++replica) {
-      members.push_back(unit(replica, embedding_stage_, part));
-      members.push_back(unit(replica, head_stage_, part));
-      const Collective* like =
-          tables_->collective(members.front(), windtunnel::slot_of(CollectiveSlot::embedding_sync));
-      WT_EXPECT(like != nullptr);
-      if (members.size() < like->members.size()) continue;
-      all.add(std::exchange(members, {}), *like,
-              {RingKind::all_reduce, collective_algorithms().front().steps});
-    }
-  }
-  return all;
-}
-
 std::size_t PlacementObjective::ring_of(int stage, std::uint32_t number) const {
   return static_cast<std::size_t>(stage) * num_collective_slots(tables_->layout().chunks) + number;
 }
@@ -834,13 +745,42 @@ std::size_t PlacementObjective::ring_of(int stage, std::uint32_t number) const {
 void PlacementObjective::add_rings() {
   rings_.resize(ring_of(pipeline_, 0));
   const std::uint32_t gather = windtunnel::slot_of(CollectiveSlot::parameter_gather);
-  for (int stage = 0; stage < pipeline_; ++stage)
-    for (const std::uint32_t number : ring_numbers_)
-      rings_[ring_of(stage, number)] =
-          rings_of_stage(stage, number, number == gather ? RingKind::all_gather : ring_work(stage));
-  if (ties_embeddings_)
-    rings_[ring_of(embedding_stage_, windtunnel::slot_of(CollectiveSlot::embedding_sync))] =
-        embedding_rings();
+  const std::uint32_t second =
+      windtunnel::slot_of(ReductionSlot::second, {has_buckets_ ? 0 : at_the_end});
+  for (int stage = 0; stage < pipeline_; ++stage) {
+    // A codec in two parts all-reduces both, sharded or not.
+    const bool scatters = tables_->plan().parallel.zero_stage > 0 &&
+                          tables_->collective(unit(0, stage, 0), second) == nullptr;
+    for (const std::uint32_t number : ring_numbers_) {
+      const RingKind work = number == gather ? RingKind::all_gather
+                            : scatters       ? RingKind::reduce_scatter
+                                             : RingKind::all_reduce;
+      for (int part = 0; part < parts_; ++part) {  // through all replicas, one for each part
+        std::vector<int> members;
+        for (int replica = 0; replica < data_; ++replica)
+          members.push_back(unit(replica, stage, part));
+        if (const Collective* like = tables_->collective(members.front(), number))
+          rings_[ring_of(stage, number)].add(
+              std::move(members), *like,
+              {work, collective_algorithm(tables_->plan().parallel.gradient_ring).steps});
+      }
+    }
+  }
+  // All pipelines synchronise their first with their last stage at the same time: each for itself, or fused into one ring.
+  const std::uint32_t sync = windtunnel::slot_of(CollectiveSlot::embedding_sync);
+  for (int part = 0; ties_embeddings_ && part < parts_; ++part) {
+    std::vector<int> members;
+    for (int replica = 0; replica < data_; ++replica) {
+      members.push_back(unit(replica, embedding_stage_, part));
+      members.push_back(unit(replica, head_stage_, part));
+      const Collective* like = tables_->collective(members.front(), sync);
+      WT_EXPECT(like != nullptr);
+      if (members.size() < like->members.size()) continue;
+      rings_[ring_of(embedding_stage_, sync)].add(
+          std::exchange(members, {}), *like,
+          {RingKind::all_reduce, collective_algorithms().front().steps});
+    }
+  }
 }
 
 bool PlacementObjective::follow(std::size_t ring) {
@@ -902,7 +842,15 @@ Seconds PlacementObjective::total() {
     codec(row_of(DeviceRow::decode_gathered, chunks));
   }
   add_slowest(row_of(DeviceRow::overhead, chunks), ends);
-  return *std::ranges::max_element(ends) * (1.0 + num_misfits());
+  // Units on GPUs whose memory their stage does not fit in, and tensor groups with two of their parts on one node.
+  int misfits = 0;
+  for (int unit = 0; unit < num_units(); ++unit) {
+    for (int other = unit + 1; parts_ > 1 && other < unit - unit % parts_ + parts_; ++other)
+      if (node_of(slot_of(unit)) == node_of(slot_of(other))) ++misfits;
+    const auto stage = static_cast<std::size_t>(unit / parts_ % pipeline_);
+    if (!tables_->fits(stage, slot_of(unit))) ++misfits;
+  }
+  return *std::ranges::max_element(ends) * (1.0 + misfits);
 }
 
 /// Adds the work that every replica of a stage does once; the ring behind it waits for the slowest.
@@ -913,20 +861,6 @@ void PlacementObjective::add_slowest(std::uint16_t row, std::vector<Seconds>& en
       slowest = std::max(slowest, durations[tables_->layout().work(s, row)]);
     ends[s] += slowest;
   }
-}
-
-/// Units on GPUs whose memory their stage does not fit in, and tensor groups with two of their parts on one node.
-int PlacementObjective::num_misfits() const {
-  int misfits = 0;
-  for (int unit = 0; parts_ > 1 && unit < num_units(); ++unit)
-    for (int other = unit + 1; other < unit - unit % parts_ + parts_; ++other)
-      if (node_of(slot_of(unit)) == node_of(slot_of(other))) ++misfits;
-  if (!tables_->memory_matters()) return misfits;
-  for (int unit = 0; unit < num_units(); ++unit) {
-    const auto stage = static_cast<std::size_t>(unit / parts_ % pipeline_);
-    if (!tables_->fits(stage, slot_of(unit))) ++misfits;
-  }
-  return misfits;
 }
 
 std::vector<PlacementTerm> PlacementObjective::terms() const {
@@ -1003,9 +937,8 @@ Seconds PlacementObjective::time_of(const PlacementTerm& term) const {
   return slowest;
 }
 
-/// From and to which units the term's bytes go.
-std::vector<std::pair<int, int>> PlacementObjective::flows_of(const PlacementTerm& term) const {
-  std::vector<std::pair<int, int>> flows;
+PlacementObjective::Slowest PlacementObjective::slowest_link(const PlacementTerm& term) const {
+  std::vector<std::pair<int, int>> flows;  // from and to which units the term's bytes go
   for (int part = 0; part < parts_; ++part) {
     std::vector<NodeId> nodes;
     for (int replica = 0; replica < data_; ++replica) {
@@ -1024,12 +957,8 @@ std::vector<std::pair<int, int>> PlacementObjective::flows_of(const PlacementTer
       flows.emplace_back(unit(static_cast<int>(edge.from), term.stage, part),
                          unit(static_cast<int>(edge.to), term.stage, part));
   }
-  return flows;
-}
-
-PlacementObjective::Slowest PlacementObjective::slowest_link(const PlacementTerm& term) const {
   Slowest slowest{{}, no_limit};
-  for (const auto& [from, to] : flows_of(term)) {
+  for (const auto& [from, to] : flows) {
     const auto route = tables_->route(slot_of(from), slot_of(to));
     for (const auto& on_way : tables_->links(route)) {
       const Link& link = tables_->link(on_way.id);

@@ -168,25 +168,18 @@ class PlacementObjective {
   int slot_of(int unit) const { return slot_of_[static_cast<std::size_t>(unit)]; }
 
   void set_duration(int replica, std::uint32_t index, Seconds time);
-  void set_works(int replica, int stage);
   void add_messages();
   void add_rings();
-  PlacedRings rings_of_stage(int stage, std::uint32_t number, RingKind work) const;
-  PlacedRings embedding_rings() const;
   void set_messages(int stage, int channel);
   void set_operation_collectives(int replica, int stage);
   /// True if a member of these rings has moved.
   bool follow(std::size_t ring);
-  void refresh(const std::vector<char>& stages, const std::vector<std::pair<int, int>>& units);
   void refresh_ends();
   /// In rings_: those that a stage enters as its collective of this number.
   std::size_t ring_of(int stage, std::uint32_t number) const;
-  RingKind ring_work(int stage) const;
   void serve(std::uint32_t number, std::vector<Seconds>& ends);
   void add_slowest(std::uint16_t row, std::vector<Seconds>& ends) const;
   Seconds total();
-  int num_misfits() const;
-  std::vector<std::pair<int, int>> flows_of(const PlacementTerm& term) const;
   std::vector<std::uint32_t> durations_of(const PlacementTerm& term) const;
 
   std::shared_ptr<PlacementTables> tables_;  ///< copies of the objective share them

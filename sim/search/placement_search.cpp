@@ -4,11 +4,9 @@
 #include <cmath>
 #include <map>
 #include <numeric>
-#include <utility>
 
 #include "core/contracts.hpp"
 #include "report/number_text.hpp"
-#include "scenario/scenario.hpp"
 #include "simulate/built_scenario.hpp"
 #include "simulate/neighbours.hpp"
 #include "units/quantity_reader.hpp"
@@ -48,26 +46,17 @@ std::vector<int> nodes_of(const PlacementObjective& objective) {
 
 using Kind = PlacementTerm::Kind;
 
-std::string subject(const PlacementTerm& term, const PlacementObjective& objective) {
-  const std::string stage = "stage " + std::to_string(term.stage);
-  switch (term.kind) {
-    case Kind::passes:
-      return stage;
-    case Kind::messages:
-      return stage + "→" + std::to_string(objective.target(term.stage, term.channel));
-    case Kind::ring:
-      return "the gradient ring of " + stage;
-    case Kind::embedding:
-      break;
-  }
-  return "the synchronisation of embeddings";
-}
-
 std::string rate_text(BytesPerSecond rate) { return fixed_text(rate / 1_GBps, 1) + " GB/s"; }
 
 std::string text_of(const PlacementTerm& term, const PlacementObjective& before,
                     const PlacementObjective& after) {
-  const std::string who = subject(term, before);
+  const std::string stage = "stage " + std::to_string(term.stage);
+  const std::string who =
+      term.kind == Kind::passes ? stage
+      : term.kind == Kind::messages
+          ? stage + "→" + std::to_string(before.target(term.stage, term.channel))
+      : term.kind == Kind::ring ? "the gradient ring of " + stage
+                                : "the synchronisation of embeddings";
   const std::string was = to_text(before.time_of(term)), is = to_text(after.time_of(term));
   if (term.kind == Kind::passes)
     return who + " moves to GPUs that take " + is + " a microbatch, from " + was;
@@ -104,12 +93,6 @@ std::string percent_less(Seconds before, Seconds after) {
 std::string change_text(Seconds before, Seconds after) {
   return after <= before ? percent_less(before, after) + " less"
                          : percent_text((after - before) / before) + " more";
-}
-
-std::string name_of_own(const Parallel& parallel) {
-  if (!parallel.placement.empty()) return "the placement given";
-  if (parallel.rank_order == default_rank_order) return "Megatron's order";
-  return "the order " + text_of(parallel.rank_order);
 }
 
 /// Why a placement with a better estimate is not taken after all; empty when it is.
@@ -284,7 +267,11 @@ PlacementResult search_placement(const Scenario& scenario, const PlacementOption
   result.estimate_after = best.value;
   const PlanFigures before = simulated(placed(scenario, result.placement));
   result.simulated_before = result.simulated_after = before.iteration_time;
-  const std::string own_name = name_of_own(scenario.plan.parallel);
+  const Parallel& own = scenario.plan.parallel;
+  const std::string own_name = !own.placement.empty() ? "the placement given"
+                               : own.rank_order == default_rank_order
+                                   ? "Megatron's order"
+                                   : "the order " + text_of(own.rank_order);
   if (best.value >= result.estimate_before * (1 - same)) {
     result.why = "nothing better than " + own_name + " was found";
     return result;

@@ -3,10 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
-#include <map>
 #include <numeric>
 #include <stdexcept>
-#include <string>
 #include <utility>
 #include <variant>
 
@@ -16,7 +14,6 @@
 #include "report/report_words.hpp"
 #include "search/lower_bound.hpp"
 #include "search/placement_search.hpp"
-#include "search/search_space.hpp"
 #include "simulate/memory_inputs.hpp"
 #include "simulate/tasks.hpp"
 #include "units/quantity_reader.hpp"
@@ -40,31 +37,12 @@ double penalty_of(const ObjectiveValue& objective, const RankedPlan& plan) {
                              : plan.least_penalty;
 }
 
-PlanFigures plan_or_throw(const TaskOutcome<PlanFigures>& outcome, const PlanChoice& choice) {
-  const auto* failure = std::get_if<ChildFailure>(&outcome);
-  if (failure == nullptr) return std::get<PlanFigures>(outcome);
-  const std::string text =
-      "plan " + detail::plan_text(choice.training, choice.parallel) + ": " + failure->text;
-  if (failure->kind == FailureKind::environment) throw EnvironmentError(text);
-  throw std::runtime_error(text);
-}
-
 /// Passes of one replica, by which the times of simulations go.
 double num_passes(const PlanChoice& choice) {
   const Parallel& parallel = choice.parallel;
   const int samples_at_once = choice.training.micro_batch * parallel.data;
   return static_cast<double>(choice.training.global_batch) / samples_at_once * parallel.pipeline *
          parallel.virtual_pipeline;
-}
-
-/// The indices of plans, those that take longest first: so that threads end at about the same time.
-std::vector<std::size_t> longest_first(const std::vector<const PlanChoice*>& choices) {
-  std::vector<std::size_t> order(choices.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) {
-    return num_passes(*choices[a]) > num_passes(*choices[b]);
-  });
-  return order;
 }
 
 /// The search, one step of rank_plans() a function.
@@ -83,8 +61,15 @@ class Ranking {
   RankResult rank() {
     const std::vector<PlanChoice> heads = enumerate_heads(base_, result_.space);
     std::vector<Considered> considered(heads.size());
-    run_on_threads(heads.size(), options_.at_once,
-                   [&](std::size_t i) { considered[i] = consider_plans_of(heads[i]); }, {});
+    const auto consider_plans_of = [&](std::size_t head) {  // they place their ranks alike
+      PlanMaker maker(base_.model, result_.space.cluster, base_.software, base_.plan.compression);
+      InFlightTable in_flight;
+      for (PlanChoice& choice : enumerate_plans(base_, result_.space, heads[head])) {
+        ++considered[head].plans;
+        consider(std::move(choice), maker, in_flight, considered[head]);
+      }
+    };
+    run_on_threads(heads.size(), options_.at_once, consider_plans_of, {});
     for (Considered& each : considered) add(std::move(each));
     for (std::size_t i = 0; i < kernel_bounded_.size(); ++i) kernel_bounded_[i].order = i;
     std::ranges::sort(kernel_bounded_, {}, &KernelBoundedPlan::key);
@@ -114,18 +99,6 @@ class Ranking {
     std::vector<KernelBoundedPlan> legal;
     std::optional<RejectedPlan> nearest;
   };
-
-  /// The plans of one head place their ranks alike.
-  Considered consider_plans_of(const PlanChoice& head) const {
-    Considered considered;
-    PlanMaker maker(base_.model, result_.space.cluster, base_.software, base_.plan.compression);
-    InFlightTable in_flight;
-    for (PlanChoice& choice : enumerate_plans(base_, result_.space, head)) {
-      ++considered.plans;
-      consider(std::move(choice), maker, in_flight, considered);
-    }
-    return considered;
-  }
 
   void consider(PlanChoice choice, PlanMaker& maker, InFlightTable& in_flight,
                 Considered& considered) const {
@@ -206,21 +179,18 @@ class Ranking {
     while (next_kernel_bounded_ < kernel_bounded_.size() && !is_known()) {
       const std::size_t batch = std::min(plans_of_thread * options_.at_once,
                                          kernel_bounded_.size() - next_kernel_bounded_);
-      run_on_threads(
-          batch, options_.at_once,
-          [&](std::size_t i) { bound_anew(kernel_bounded_[next_kernel_bounded_ + i].plan); }, {});
+      const auto bound_anew = [&](std::size_t i) {
+        RankedPlan& plan = kernel_bounded_[next_kernel_bounded_ + i].plan;
+        const Plan laid_out = std::get<Plan>(lay_out(base_, result_.space, plan.choice));
+        plan.time = plan.bound = std::max(plan.bound, lower_bound(inputs_of(laid_out)));
+        plan.penalty = plan.least_penalty = objective_.least_penalty(plan.bound);
+      };
+      run_on_threads(batch, options_.at_once, bound_anew, {});
       for (std::size_t i = 0; i < batch; ++i, ++next_kernel_bounded_) {
         KernelBoundedPlan& each = kernel_bounded_[next_kernel_bounded_];
         bounded_.emplace(each.key(), std::move(each.plan));
       }
     }
-  }
-
-  void bound_anew(RankedPlan& plan) const {
-    const Plan laid_out = std::get<Plan>(lay_out(base_, result_.space, plan.choice));
-    plan.bound = std::max(plan.bound, lower_bound(inputs_of(laid_out)));
-    plan.time = plan.bound;
-    plan.penalty = plan.least_penalty = objective_.least_penalty(plan.bound);
   }
 
   std::size_t simulations_left() const {
@@ -238,20 +208,16 @@ class Ranking {
     return static_cast<std::size_t>(std::distance(bounded_.begin(), worse));
   }
 
-  /// Number of plans to simulate next: enough to fill the table, then those that may enter it. With more at once, cores wait less for the
-  /// slowest, but it is known later which plans need no simulation.
-  std::size_t batch_size() const {
-    constexpr std::size_t most_rounds = 5;  // between two reports of progress
-    const auto top = static_cast<std::size_t>(options_.top);
-    const std::size_t wanted = best_.size() < top ? top - best_.size() : num_left();
-    const std::size_t count = std::clamp(wanted, options_.at_once, most_rounds * options_.at_once);
-    return std::min(count, simulations_left());
-  }
-
   /// Simulates a batch, and takes the results in the order in which one core would have come to them: what it would not have
   /// simulated any more is dropped.
   void simulate_batch() {
-    const std::size_t wanted = batch_size();
+    // Enough to fill the table, then those that may enter it. With more at once, cores wait less for the slowest, but it is known later
+    // which plans need no simulation.
+    constexpr std::size_t most_rounds = 5;  // between two reports of progress
+    const auto top = static_cast<std::size_t>(options_.top);
+    const std::size_t wanted = std::min(
+        simulations_left(), std::clamp(best_.size() < top ? top - best_.size() : num_left(),
+                                       options_.at_once, most_rounds * options_.at_once));
     bound_first(wanted);
     const std::size_t count = std::min(wanted, bounded_.size());
     std::vector<const PlanChoice*> choices;
@@ -378,7 +344,11 @@ void place_ranked_plans(const Scenario& base, RankResult& result) {
 std::vector<PlanFigures> simulate_plans(const Scenario& base, const SearchSpace& space,
                                         const std::vector<const PlanChoice*>& choices,
                                         std::size_t at_once) {
-  const std::vector<std::size_t> order = longest_first(choices);
+  // Those that take longest first: so that threads end at about the same time.
+  std::vector<std::size_t> order(choices.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, std::greater<>(),
+                           [&](std::size_t i) { return num_passes(*choices[i]); });
   const auto outcomes = run_tasks<PlanFigures>(
       {.count = choices.size(), .at_once = at_once, .work = [&](std::size_t i) {
          return simulate_plan(base, std::get<Plan>(lay_out(base, space, *choices[order[i]])));
@@ -386,8 +356,16 @@ std::vector<PlanFigures> simulate_plans(const Scenario& base, const SearchSpace&
   std::vector<std::size_t> place(choices.size());
   for (std::size_t i = 0; i < order.size(); ++i) place[order[i]] = i;
   std::vector<PlanFigures> simulated;
-  for (std::size_t i = 0; i < choices.size(); ++i)
-    simulated.push_back(plan_or_throw(outcomes[place[i]], *choices[i]));
+  for (std::size_t i = 0; i < choices.size(); ++i) {
+    if (const auto* failure = std::get_if<ChildFailure>(&outcomes[place[i]])) {
+      const std::string text = "plan " +
+                               detail::plan_text(choices[i]->training, choices[i]->parallel) +
+                               ": " + failure->text;
+      if (failure->kind == FailureKind::environment) throw EnvironmentError(text);
+      throw std::runtime_error(text);
+    }
+    simulated.push_back(std::get<PlanFigures>(outcomes[place[i]]));
+  }
   return simulated;
 }
 

@@ -3,13 +3,10 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdint>
-#include <optional>
 #include <ostream>
 #include <set>
 #include <string_view>
-#include <utility>
 #include <variant>
-#include <vector>
 
 #include "core/count_text.hpp"
 #include "core/file_io.hpp"
@@ -22,7 +19,6 @@
 #include "platform/fabric_parts.hpp"
 #include "report/number_text.hpp"
 #include "report/report_words.hpp"
-#include "scenario/scenario.hpp"
 #include "search/launch_arguments.hpp"
 #include "simulate/forked.hpp"
 #include "units/quantity_reader.hpp"
@@ -140,17 +136,6 @@ std::string progress_text(const RankProgress& progress) {
          (progress.best ? ", best " + to_text(*progress.best) : "");
 }
 
-/// Writes the GPU of each rank to the file named for it.
-void write_host_map(const std::string& file, const Plan& plan, const Platform& platform,
-                    std::ostream& messages) {
-  if (file.empty()) {
-    messages << "note: --host-map FILE writes which GPU runs which rank\n";
-    return;
-  }
-  write_file_atomically(file, host_map(plan, platform));
-  messages << "wrote " << file << "\n";
-}
-
 /// The plan that is asked for, by its row.
 const RankedPlan& chosen_plan(const RankRequest& request, const RankResult& result) {
   const auto row = static_cast<std::size_t>(request.plan) - 1;
@@ -168,7 +153,12 @@ std::string launch_text(const Scenario& base, const RankRequest& request, const 
                         std::ostream& messages) {
   const RankedPlan& chosen = chosen_plan(request, result);
   const Plan plan = std::get<Plan>(lay_out(base, result.space, chosen.choice));
-  write_host_map(request.host_map, plan, base.platform, messages);
+  if (request.host_map.empty()) {
+    messages << "note: --host-map FILE writes which GPU runs which rank\n";
+  } else {
+    write_file_atomically(request.host_map, host_map(plan, base.platform));
+    messages << "wrote " << request.host_map << "\n";
+  }
   const bool is_megatron = request.emit == LaunchFormat::megatron;
   if (chosen.memory_verdict == MemoryVerdict::at_risk)
     messages << "note: memory at risk: " << detail::at_risk_meaning << "\n";
@@ -194,11 +184,6 @@ std::vector<SwitchTier> named_things(const Fabric& fabric) {
   return things;
 }
 
-/// True if neither the platform nor its fabric limits the number of nodes.
-bool has_any_number_of_nodes(const Platform& platform) {
-  return platform.available_nodes() == 0 && most_nodes(platform) == most_nodes_in_use;
-}
-
 /// Nodes that the name stands for; empty if it is unknown.
 std::vector<int> nodes_called(std::string_view name, const Platform& platform) {
   std::vector<int> nodes;
@@ -217,15 +202,17 @@ std::vector<int> nodes_called(std::string_view name, const Platform& platform) {
 /// "the names are node0 to node63, leaf0 to leaf3; did you mean "node3"?"; without the last numbers where the platform has as many nodes as a
 /// job asks for.
 std::string known_names(const std::string& name, const Platform& platform) {
+  const bool is_endless =
+      platform.available_nodes() == 0 && most_nodes(platform) == most_nodes_in_use;
   const std::size_t digits = name.find_first_of("0123456789");
   std::vector<std::string> near;
   std::string text;
   for (const SwitchTier& thing : named_things(platform.fabric)) {
     const int last = (most_nodes(platform) - 1) / thing.nodes;
     text += (text.empty() ? "the names are " : ", ") + thing.name + "0" +
-            (has_any_number_of_nodes(platform) ? ", " + thing.name + "1 and so on"
-             : last > 0                        ? " to " + thing.name + std::to_string(last)
-                                               : "");
+            (is_endless ? ", " + thing.name + "1 and so on"
+             : last > 0 ? " to " + thing.name + std::to_string(last)
+                        : "");
     near.push_back(thing.name + (digits == std::string::npos ? "0" : name.substr(digits)));
     if (nodes_called(near.back(), platform).empty()) near.pop_back();
   }

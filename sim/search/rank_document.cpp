@@ -5,7 +5,6 @@
 #include <cmath>
 #include <cstdint>
 #include <optional>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -77,17 +76,13 @@ std::string place_text(const Scenario& base, const GpuPlace& place) {
          std::to_string(place.gpu);
 }
 
-/// "megatron", or "node:gpu" by rank.
-JsonValue placement_value(const Scenario& base, const Parallel& parallel) {
-  if (parallel.placement.empty()) return json_of("megatron");
-  return array_of(parallel.placement, [&](int place) {
-    const int gpus = base.plan.gpus_per_node;
-    return place_text(base, {NodeId(place / gpus), place % gpus});
-  });
-}
-
 /// The plan, with its number in the table, if it has one.
 JsonValue plan_value(const Scenario& base, const RankedPlan& plan, std::size_t rank) {
+  const auto text_at = [&](int place) {
+    const int gpus = base.plan.gpus_per_node;
+    return place_text(base, {NodeId(place / gpus), place % gpus});
+  };
+  const std::vector<int>& places = plan.choice.parallel.placement;
   return object_of(
       {{"rank", only_if(rank > 0, rank)},
        {"plan", detail::plan_text(plan.choice.training, plan.choice.parallel)},
@@ -104,31 +99,10 @@ JsonValue plan_value(const Scenario& base, const RankedPlan& plan, std::size_t r
        {"samples_per_s", plan.choice.training.global_batch / plan.time.value()},
        {"memory_max_bytes", plan.memory_max.value()},
        {"memory_verdict", name_of(plan.memory_verdict)},
-       {"placement", placement_value(base, plan.choice.parallel)},
+       {"placement", places.empty() ? json_of("megatron") : array_of(places, text_at)},
        {"placement_note", only_if(!plan.placement_note.empty(), plan.placement_note)},
        {"method", name_of(plan.method)},
        {"breakdown_s", only_if(plan.is_simulated(), breakdown_value(plan.breakdown))}});
-}
-
-JsonValue memory_value(const MemoryCheck& memory) {
-  return object_of({{"stage", memory.worst.stage.index()},
-                    {"required_bytes", memory.worst.required.value()},
-                    {"margin_bytes", (memory.with_margin - memory.worst.required).value()},
-                    {"usable_bytes", memory.worst.usable.value()},
-                    {"fits", memory.fits}});
-}
-
-JsonValue rejection_value(const PlanRejection& rejection) {
-  return object_of({{"at", rejection.key},
-                    {"why", rejection.message},
-                    {"suggestion", only_if(!rejection.suggestion.empty(), rejection.suggestion)}});
-}
-
-std::optional<JsonValue> avoided_value(const RankResult& result) {
-  if (!result.avoided) return std::nullopt;
-  return object_of({{"names", array_of(result.avoided->names)},
-                    {"nodes", array_of(result.avoided->nodes, json_of<int>)},
-                    {"iteration_time_with_nothing_avoided_s", result.avoided->best_of_all}});
 }
 
 /// The best plan that surely fits, and its number in the table, if it has one; null: none surely fits.
@@ -146,20 +120,16 @@ RankResult with_surest(RankResult result) {
   return result;
 }
 
-/// By how much the plan is slower than the best, or takes more energy where plans are ranked by that.
-double share_behind(const RankedPlan& plan, const RankResult& result) {
-  const RankedPlan& best = result.plans.front();
-  return result.objective == Objective::energy_per_token ? plan.penalty / best.penalty - 1
-                                                         : plan.time / best.time - 1;
-}
-
 /// Where the first plan is not sure to fit: the best that is, or null.
 std::optional<JsonValue> surest_value(const Scenario& base, const RankResult& result) {
   if (result.plans.empty() || result.plans.front().surely_fits()) return std::nullopt;
   const auto [plan, rank] = surest(result);
   if (plan == nullptr) return JsonValue();
+  const RankedPlan& best = result.plans.front();
   JsonValue value = plan_value(base, *plan, rank);
-  value.set("behind_best", json_of(share_behind(*plan, result)));
+  value.set("behind_best", json_of(result.objective == Objective::energy_per_token
+                                       ? plan->penalty / best.penalty - 1
+                                       : plan->time / best.time - 1));
   return value;
 }
 
@@ -176,6 +146,11 @@ JsonValue rank_data(const Scenario& base, const RankResult& result) {
   const JsonValue training = training_value({base.plan.training, {}});
   if (const JsonValue* layers = training.find("recompute_layers"))
     fixed.set("recompute_layers", *layers);
+  std::optional<JsonValue> avoided;
+  if (result.avoided)
+    avoided = object_of({{"names", array_of(result.avoided->names)},
+                         {"nodes", array_of(result.avoided->nodes, json_of<int>)},
+                         {"iteration_time_with_nothing_avoided_s", result.avoided->best_of_all}});
   const bool is_any = !result.plans.empty(), by_time = result.objective == Objective::time;
   JsonValue::Array plans;
   for (const RankedPlan& plan : result.plans) {
@@ -195,7 +170,7 @@ JsonValue rank_data(const Scenario& base, const RankResult& result) {
                     {"gap", only_if(is_any, result.gap)},
                     {"proven", only_if(is_any, result.table_is_proven)},
                     {"objective", only_if(!by_time, name_of(result.objective))},
-                    {"avoided", avoided_value(result)},
+                    {"avoided", avoided},
                     {"warnings", only_if(!result.interval_warning.empty(),
                                          array_of(std::array{result.interval_warning}))},
                     {"best_sure_plan", surest_value(base, result)},
@@ -228,11 +203,6 @@ std::vector<std::size_t> plans_where(const RankResult& result, const Holds& hold
   for (std::size_t i = 0; i < result.plans.size(); ++i)
     if (holds(result.plans[i])) indices.push_back(i);
   return indices;
-}
-
-/// "8.1 %", or "≈ 1.2 %" where it is not known which of the two is faster.
-std::string behind_text(const RankedPlan& plan, const RankedPlan& best) {
-  return (plan.place == 1 ? "≈ " : "") + percent_text(plan.time / best.time - 1);
 }
 
 /// The lines of the breakdown that take most, at least a twentieth each: "compute 84 %, pipeline bubble 9 %".
@@ -342,7 +312,9 @@ document::Table plan_table(const RankResult& result, const JsonValue& data) {
   if (result.plans.size() > 1 && result.plans.front().place == 1)
     add("r?", "slower by", [&](std::size_t i, const std::string&) {
       const RankedPlan& plan = result.plans[i];
-      return Words(i == 0 || plan.place == 0 ? "" : behind_text(plan, result.plans.front()));
+      if (i == 0 || plan.place == 0) return Words();
+      return Words((plan.place == 1 ? "≈ " : "") +  // not known which of the two is faster
+                   percent_text(plan.time / result.plans.front().time - 1));
     });
   if (any_interval(result))
     add("R", "90 % interval",
@@ -503,38 +475,31 @@ Words best_words(const RankResult& result, const JsonValue& data) {
          " (--set /search/surely_fits=true ranks only such plans)";
 }
 
-/// Plans whose times are bounds.
-std::optional<Verdict> not_simulated(const RankResult& result) {
-  const std::vector<std::size_t> bounds =
-      plans_where(result, [](const RankedPlan& plan) { return !plan.is_simulated(); });
-  if (bounds.empty()) return std::nullopt;
-  return Verdict{"≥", std::string("not simulated: ") + (bounds.size() == 1 ? "plan " : "plans ") +
-                          labels_of(bounds) +
-                          (bounds.size() == 1 ? ". Its time is a lower bound"
-                                              : ". Their times are lower bounds")};
-}
-
-/// Plans that fit by less than predictions of memory miss by.
-std::optional<Verdict> at_risk(const RankResult& result) {
-  if (plans_where(result, [](const RankedPlan& plan) {
-        return plan.memory_verdict == MemoryVerdict::at_risk;
-      }).empty())
-    return std::nullopt;
-  return Verdict{"~", std::string("memory at risk: ") + detail::at_risk_meaning};
-}
-
-/// Plans of which it is not known whether they fit.
-std::optional<Verdict> unknown_fit(const RankResult& result) {
-  const auto is_unknown = [](const RankedPlan& plan) {
-    return plan.memory_verdict == MemoryVerdict::lower_bound;
+/// Plans whose times are bounds, that fit by less than predictions of memory miss by, and of which it is not known whether they fit.
+std::vector<document::Part> doubts_of_plans(const RankResult& result) {
+  const auto with_verdict = [&](MemoryVerdict verdict) {
+    return plans_where(result,
+                       [&](const RankedPlan& plan) { return plan.memory_verdict == verdict; });
   };
-  const std::vector<std::size_t> unknown = plans_where(result, is_unknown);
-  if (unknown.empty()) return std::nullopt;
-  return Verdict{
-      "≥",
-      "not known to fit: " + (unknown.size() == 1 ? std::string("plan ") : std::string("plans ")) +
-          labels_of(unknown) + (unknown.size() == 1 ? ". It takes" : ". They take") +
-          " at least this memory: " + detail::lower_bound_reason};
+  const auto plans_text = [](const std::vector<std::size_t>& indices, const char* of_one,
+                             const char* of_several) {
+    return (indices.size() == 1 ? "plan " : "plans ") + labels_of(indices) +
+           (indices.size() == 1 ? of_one : of_several);
+  };
+  std::vector<document::Part> doubts;
+  const auto bounds =
+      plans_where(result, [](const RankedPlan& plan) { return !plan.is_simulated(); });
+  if (!bounds.empty())
+    doubts.emplace_back(
+        Verdict{"≥", "not simulated: " + plans_text(bounds, ". Its time is a lower bound",
+                                                    ". Their times are lower bounds")});
+  if (!with_verdict(MemoryVerdict::at_risk).empty())
+    doubts.emplace_back(Verdict{"~", std::string("memory at risk: ") + detail::at_risk_meaning});
+  if (const auto unknown = with_verdict(MemoryVerdict::lower_bound); !unknown.empty())
+    doubts.emplace_back(
+        Verdict{"≥", "not known to fit: " + plans_text(unknown, ". It takes", ". They take") +
+                         " at least this memory: " + detail::lower_bound_reason});
+  return doubts;
 }
 
 /// "leaf1 avoided, 16 nodes: the best plan takes 5.1 s, 12.1 % less than the 5.8 s with nothing avoided"
@@ -579,15 +544,6 @@ Verdict proof(const RankResult& result, const JsonValue& data) {
   return {"✓", what + " (gap " + gap + ")"};
 }
 
-/// "stage 0 needs 91.2 GiB, the GPU has 79.2 GiB: 12.0 GiB too much; fits with …", with changes that no search tries. Empty where the
-/// margin of the search alone is missing.
-std::string advice_of(const Scenario& base, const RankResult& result) {
-  const Scenario nearest = with_plan(base, result.space, result.nearest->choice);
-  const MemoryAccount account =
-      account_memory(nearest, nearest.plan, count_in_flight(nearest.plan));
-  return account.fits ? "" : memory_advice(nearest, nearest.plan, account);
-}
-
 Verdict why_none(const Scenario& base, const RankResult& result) {
   if (!result.nearest) return {"✗", "no plan was considered"};
   const RejectedPlan& nearest = *result.nearest;
@@ -596,8 +552,12 @@ Verdict why_none(const Scenario& base, const RankResult& result) {
                      detail::plan_text(nearest.choice.training, nearest.choice.parallel) + ": ";
   if (nearest.memory) {
     text += text_of(*nearest.memory);
-    if (const std::string advice = advice_of(base, result); !advice.empty())
-      text += ". Without the margin " + advice;
+    const Scenario scenario = with_plan(base, result.space, nearest.choice);
+    const MemoryAccount account =
+        account_memory(scenario, scenario.plan, count_in_flight(scenario.plan));
+    // Else the margin of the search alone is missing. The advice has changes that no search tries.
+    if (!account.fits)
+      text += ". Without the margin " + memory_advice(scenario, scenario.plan, account);
   }
   for (const PlanRejection& rejection : nearest.shape) text += rejection.message + ". ";
   return {"✗", text};
@@ -632,14 +592,6 @@ bool holds_all_experts(const Scenario& base, const std::vector<TriedKey>& tried)
          find_at(base.resolved, "/software/supports/expert") == nullptr;
 }
 
-/// " · recompute_layers first 4 of each chunk", which is another share of the layers where chunks are of another size; empty for all layers.
-std::string recomputed_text(const RecomputedLayers& layers) {
-  if (layers.are_all()) return "";
-  return " · recompute_layers " + (layers.first > 0
-                                       ? "first " + std::to_string(layers.first) + " of each chunk"
-                                       : "every " + std::to_string(layers.every));
-}
-
 /// " · compression of data_gradients by powersgd, zero_gather by int8"; empty where nothing is compressed.
 std::string compression_text(const Compression& compression) {
   std::string text;
@@ -664,6 +616,11 @@ document::Section search_section(const Scenario& base, const RankResult& result,
     return !each.is_searched() && !each.values.empty() && !is_worth_saying(each, base);
   });
   const std::string searched = tried_text(tried, true);
+  // "first 4 of each chunk" is another share of the layers where chunks are of another size.
+  const RecomputedLayers& layers = base.plan.training.recompute_layers;
+  const std::string recomputed = layers.first > 0
+                                     ? "first " + std::to_string(layers.first) + " of each chunk"
+                                     : "every " + std::to_string(layers.every);
   document::Section section{
       "search",
       "Search",
@@ -675,7 +632,7 @@ document::Section search_section(const Scenario& base, const RankResult& result,
        Words(), "searched: " + (searched.empty() ? "nothing" : searched),
        "held fixed: " + tried_text(tried, false) +
            (result.space.balances_layers ? " · stage_layers \"balanced\"" : "") +
-           recomputed_text(base.plan.training.recompute_layers) +
+           (layers.are_all() ? "" : " · recompute_layers " + recomputed) +
            compression_text(base.plan.compression)}};
   if (holds_all_experts(base, tried))
     section.parts.emplace_back(
@@ -692,9 +649,7 @@ document::Section search_section(const Scenario& base, const RankResult& result,
     section.parts.emplace_back("plan " + label_of(result.plans.size()) +
                                " is the best that surely fits; others between it and plan " +
                                label_of(result.plans.size() - 1) + " are left out");
-  if (auto bounds = not_simulated(shown)) section.parts.emplace_back(*std::move(bounds));
-  if (auto risk = at_risk(shown)) section.parts.emplace_back(*std::move(risk));
-  if (auto unknown = unknown_fit(shown)) section.parts.emplace_back(*std::move(unknown));
+  for (document::Part& doubt : doubts_of_plans(shown)) section.parts.push_back(std::move(doubt));
   if (auto shared = shared_place(shown)) section.parts.emplace_back(*std::move(shared));
   section.parts.emplace_back(proof(result, data));
   if (!result.interval_warning.empty())
@@ -705,9 +660,6 @@ document::Section search_section(const Scenario& base, const RankResult& result,
 /// The best plan, as the head of the page shows it.
 document::Figures best_figures(const RankResult& result, const JsonValue& data) {
   if (result.plans.empty()) return {};
-  const auto at_best = [&](const char* key, std::string (*format)(double)) {
-    return figure(data, std::string("/plans/0") + key, format);
-  };
   const PlanChoice& best = result.plans.front().choice;
   Words note = detail::plan_text(best.training, best.parallel);
   if (const Words interval = interval_words(data, "/plans/0"); !interval.empty())
@@ -715,7 +667,7 @@ document::Figures best_figures(const RankResult& result, const JsonValue& data) 
   return {
       {"per iteration", time_words(result.plans.front(), data, "/plans/0"), note},
       {"samples/s", Words(result.plans.front().is_simulated() ? "" : "≤ ") +
-                        at_best("/samples_per_s", throughput_text)},
+                         figure(data, "/plans/0/samples_per_s", throughput_text)},
       {"memory of the fullest GPU", memory_words(result.plans.front(), data, "/plans/0"),
        result.plans.front().memory_verdict == MemoryVerdict::lower_bound ? "not known to fit" : ""},
       {"plans considered", figure(data, "/considered", grouped_text)},
@@ -723,29 +675,28 @@ document::Figures best_figures(const RankResult& result, const JsonValue& data) 
       {"gap", figure(data, "/gap", percent_text), "how much better a missed plan may be"}};
 }
 
-RankedPlan simulated_plan(const Scenario& base, const PlanExplanation& explanation,
-                          const Plan& plan, const RankResult& result) {
-  const PlanChoice& choice = explanation.choice;
-  const PlanFigures simulated = simulate_plans(base, result.space, {&choice}, 1).front();
-  const Seconds bound =
-      lower_bound({&base.model, &base.platform, &base.nodes, &base.software, &plan});
-  return {choice, plan.microbatches,          RankMethod::simulated,       simulated.iteration_time,
-          bound,  simulated.memory.max_total, explanation.memory->verdict, simulated.breakdown,
-          {}};
-}
-
 JsonValue why_data(const Scenario& base, const PlanExplanation& explanation) {
   const auto& [choice, shape, memory, simulated, best] = explanation;
-  JsonValue object =
-      object_of({{"schema", "windtunnel/rank-why-v1"},
-                 {"name", base.name},
-                 {"parallel", parallel_value(choice)},
-                 {"training", training_value(choice)},
-                 {"verdict", !shape.empty()  ? "shape"
-                             : !memory->fits ? "memory"
-                                             : "legal"},
-                 {"shape", only_if(!shape.empty(), array_of(shape, rejection_value))}});
-  if (memory) object.set("memory", memory_value(*memory));
+  const auto rejection = [](const PlanRejection& each) {
+    return object_of({{"at", each.key},
+                      {"why", each.message},
+                      {"suggestion", only_if(!each.suggestion.empty(), each.suggestion)}});
+  };
+  JsonValue object = object_of({{"schema", "windtunnel/rank-why-v1"},
+                                {"name", base.name},
+                                {"parallel", parallel_value(choice)},
+                                {"training", training_value(choice)},
+                                {"verdict", !shape.empty()  ? "shape"
+                                            : !memory->fits ? "memory"
+                                                            : "legal"},
+                                {"shape", only_if(!shape.empty(), array_of(shape, rejection))}});
+  if (memory)
+    object.set("memory",
+               object_of({{"stage", memory->worst.stage.index()},
+                          {"required_bytes", memory->worst.required.value()},
+                          {"margin_bytes", (memory->with_margin - memory->worst.required).value()},
+                          {"usable_bytes", memory->worst.usable.value()},
+                          {"fits", memory->fits}}));
   if (simulated) object.set("iteration_time_s", json_of(simulated->time));
   if (best) object.set("best", plan_value(base, *best, 1));
   return object;
@@ -851,8 +802,14 @@ PlanExplanation explain_plan(const Scenario& base, const PlanChoice& choice,
   }
   const Plan& plan = *std::get<const Plan*>(laid_out);
   explanation.memory = check_memory(base, plan, base.search.memory_margin);
-  if (explanation.memory->fits)
-    explanation.simulated = simulated_plan(base, explanation, plan, result);
+  if (!explanation.memory->fits) return explanation;
+  const PlanFigures simulated = simulate_plans(base, result.space, {&choice}, 1).front();
+  const Seconds bound =
+      lower_bound({&base.model, &base.platform, &base.nodes, &base.software, &plan});
+  explanation.simulated = RankedPlan{
+      choice, plan.microbatches,          RankMethod::simulated,       simulated.iteration_time,
+      bound,  simulated.memory.max_total, explanation.memory->verdict, simulated.breakdown,
+      {}};
   return explanation;
 }
 

@@ -9,15 +9,13 @@
 #include <string>
 #include <tuple>
 #include <utility>
-#include <variant>
-#include <vector>
 
+#include "core/mapped.hpp"
 #include "core/problem.hpp"
 #include "plan/nvlink_groups.hpp"
 #include "plan/plan_check.hpp"
 #include "report/number_text.hpp"
 #include "scenario/balanced_layers.hpp"
-#include "scenario/scenario.hpp"
 #include "scenario/search_block.hpp"
 
 namespace windtunnel {
@@ -25,8 +23,8 @@ namespace {
 
 constexpr const char* segment_pointer = "/platform/segment";
 
-/// Combinations of tensor, context and expert degrees in the search.
-std::vector<Parallel> groupings(const Scenario& base) {
+/// The segment inside which most groupings, of tensor, context and expert degrees in the search, keep their groups; of equals the largest.
+int best_segment(const Scenario& base, int gpus_per_node) {
   const SearchSpace space = search_space(base);
   std::vector<Parallel> all{base.plan.parallel};
   const auto vary = [&](const char* key, int Parallel::*degree) {
@@ -44,14 +42,9 @@ std::vector<Parallel> groupings(const Scenario& base) {
     vary("expert", &Parallel::expert);
     vary("expert_tensor", &Parallel::expert_tensor);
   }
-  return all;
-}
-
-/// The segment inside which most groupings keep their groups; of equals the largest.
-int best_segment(const Scenario& base, int gpus_per_node) {
   const int most = base.platform.domain_nodes;
   std::vector<int> keeps(static_cast<std::size_t>(most) + 1, 0);
-  for (const Parallel& parallel : groupings(base)) {
+  for (const Parallel& parallel : all) {
     const std::vector<NvlinkGroup> groups = nvlink_groups(parallel);
     for (int segment = 1; segment <= most; ++segment)
       keeps[static_cast<std::size_t>(segment)] +=
@@ -84,27 +77,6 @@ std::vector<int> powers_of_two(int most) {
   return result;
 }
 
-/// A space that nobody meant: its plans would fill the memory before the first is looked at.
-void expect_countable(const SearchSpace& space) {
-  constexpr double most = 1e6;
-  double combinations = 1;
-  for (const std::vector<int>& values : space.values)
-    combinations *= static_cast<double>(std::max<std::size_t>(values.size(), 1));
-  if (combinations <= most) return;
-  throw InputError({{{},
-                     "/search",
-                     "the lists make " + grouped_text(combinations) +
-                         " combinations, more than the million that are searched",
-                     "list fewer values"}});
-}
-
-ClusterShape cluster_of(const std::vector<NodeType>& nodes) {
-  ClusterShape cluster;
-  cluster.nodes_given = true;
-  for (const NodeType& node : nodes) cluster.gpus_by_node.push_back(node.gpus);
-  return cluster;
-}
-
 bool balances_layers(const Scenario& base) {
   const auto& moe = base.model.moe;
   if (moe && (moe->dense_layers > 0 || moe->every > 1)) return false;
@@ -116,20 +88,6 @@ bool balances_layers(const Scenario& base) {
          std::ranges::any_of(base.nodes, [&](const NodeType& node) {
            return speed(node) != speed(base.nodes.front());
          });
-}
-
-/// True if stages of the plan are on different kinds of node.
-bool has_unlike_stages(const Scenario& base, const Plan& plan) {
-  std::vector<std::set<const NodeType*>> types(static_cast<std::size_t>(plan.parallel.pipeline));
-  for (const PlanDevice& device : plan.devices)
-    types[device.stage.index()].insert(&base.platform.type_of(device.node));
-  return std::ranges::adjacent_find(types, std::not_equal_to<>()) != types.end();
-}
-
-/// True if each plan with these degrees may have its layers balanced among its stages.
-bool can_balance(const Scenario& base, const SearchSpace& space, const Parallel& parallel) {
-  return space.balances_layers && parallel.pipeline > 1 && !parallel.schedule->is_bidirectional() &&
-         base.model.layers % parallel.virtual_pipeline == 0;
 }
 
 /// Default values of the keys that the block leaves out, one key after the other.
@@ -196,13 +154,10 @@ class Defaults {
     if (name == "precision") return {};
     std::vector<int> all;
     for (int value = key.value.least; value <= key.value.most; ++value)
-      if (name != "schedule" || !is_slower_twin(value)) all.push_back(value);
+      if (name != "schedule" ||  // GPipe takes as long as 1F1B, and holds more
+          named_schedules()[static_cast<std::size_t>(value)] != schedule_named("gpipe"))
+        all.push_back(value);
     return all;
-  }
-
-  /// GPipe takes as long as 1F1B, and holds more.
-  static bool is_slower_twin(int schedule) {
-    return named_schedules()[static_cast<std::size_t>(schedule)] == schedule_named("gpipe");
   }
 
   std::vector<int> contexts() const {
@@ -351,7 +306,8 @@ std::vector<TriedKey> tried_keys(const Scenario& base, const SearchSpace& space)
 SearchSpace search_space(const Scenario& base) {
   SearchSpace space;
   space.gpus = base.plan.num_ranks();
-  space.cluster = cluster_of(base.nodes);
+  space.cluster.nodes_given = true;
+  space.cluster.gpus_by_node = mapped(base.nodes, &NodeType::gpus);
   space.tries_everything = std::ranges::all_of(
       base.search.values, [](const auto& listed) { return listed.first == "precision"; });
   space.balances_layers = balances_layers(base);
@@ -361,7 +317,17 @@ SearchSpace search_space(const Scenario& base) {
     space.values.push_back(given == base.search.values.end() ? defaults.of(*searched.key)
                                                              : without_repeats(given->second));
   }
-  if (!space.tries_everything) expect_countable(space);
+  // A space of more is one that nobody meant: its plans would fill the memory before the first is looked at.
+  constexpr double most = 1e6;
+  double combinations = 1;
+  for (const std::vector<int>& values : space.values)
+    combinations *= static_cast<double>(std::max<std::size_t>(values.size(), 1));
+  if (!space.tries_everything && combinations > most)
+    throw InputError({{{},
+                       "/search",
+                       "the lists make " + grouped_text(combinations) +
+                           " combinations, more than the million that are searched",
+                       "list fewer values"}});
   return space;
 }
 
@@ -595,15 +561,22 @@ std::variant<const Plan*, std::vector<PlanRejection>> lay_out_as_tried(const Sce
                                                                        const SearchSpace& space,
                                                                        PlanChoice& choice,
                                                                        PlanMaker& maker) {
-  if (!can_balance(base, space, choice.parallel)) return lay_out(base, space, choice, maker);
+  const Parallel& parallel = choice.parallel;
+  if (!space.balances_layers || parallel.pipeline == 1 || parallel.schedule->is_bidirectional() ||
+      base.model.layers % parallel.virtual_pipeline != 0)
+    return lay_out(base, space, choice, maker);
   PlanChoice balanced = choice;
   balanced.parallel.position_layers.clear();
   balanced.parallel.stage_layers =
       layers_before_balance(base.model.layers, choice.parallel.pipeline);
   const auto laid_out = lay_out(base, space, balanced, maker);
   const Plan* const* const plan = std::get_if<const Plan*>(&laid_out);
-  if (plan == nullptr || !(base.balances_stages || has_unlike_stages(base, **plan)))
-    return lay_out(base, space, choice, maker);
+  if (plan == nullptr) return lay_out(base, space, choice, maker);
+  std::vector<std::set<const NodeType*>> types(static_cast<std::size_t>(parallel.pipeline));
+  for (const PlanDevice& device : (*plan)->devices)
+    types[device.stage.index()].insert(&base.platform.type_of(device.node));
+  const bool are_alike = std::ranges::adjacent_find(types, std::not_equal_to<>()) == types.end();
+  if (are_alike && !base.balances_stages) return lay_out(base, space, choice, maker);
   choice = std::move(balanced);
   choice.parallel.stage_layers =
       balanced_stage_layers(base, **plan, StageTimes::on_a_straight_line);
