@@ -35,14 +35,6 @@ std::string text_of(const PointValues& values) {
   return canonical_text(point);
 }
 
-/// True if `values` of a point contain this one.
-bool sets(const PointValues& values, const JsonValue::Member& wanted) {
-  return std::ranges::any_of(values, [&](const auto& value) {
-    return value.first == wanted.key &&
-           canonical_text(value.second) == canonical_text(wanted.value);
-  });
-}
-
 [[noreturn]] void refuse(const Origin& origin, const std::string& pointer,
                          const std::string& message, const std::string& suggestion) {
   throw InputError({{origin, pointer, message, suggestion}});
@@ -133,17 +125,6 @@ std::optional<std::size_t> SweepPoints::combination_with(const PointValues& valu
   return static_cast<std::size_t>(kept - kept_.begin());
 }
 
-void SweepPoints::name(std::size_t point, const JsonValue& listed) {
-  const JsonValue* label = listed.find(label_key);
-  if (label == nullptr || label->is_null()) return;
-  const auto [known, is_new] = labels_.try_emplace(point, label->string());
-  if (!is_new)
-    refuse(
-        label->origin, "/sweep",
-        "the point \"" + label->string() + "\" sets the same values as \"" + known->second + "\"",
-        "leave one of them out");
-}
-
 void SweepPoints::include(const JsonValue* points) {
   if (points == nullptr || !points->is_array()) return;
   std::map<std::string, std::size_t> known;
@@ -162,7 +143,14 @@ void SweepPoints::include(const JsonValue* points) {
       number = place->second;
       if (is_new) included_.push_back(std::move(values));
     }
-    name(*number, point);
+    const JsonValue* label = point.find(label_key);
+    if (label == nullptr || label->is_null()) continue;
+    const auto [named, is_new] = labels_.try_emplace(*number, label->string());
+    if (!is_new)
+      refuse(
+          label->origin, "/sweep",
+          "the point \"" + label->string() + "\" sets the same values as \"" + named->second + "\"",
+          "leave one of them out");
   }
 }
 
@@ -180,9 +168,13 @@ void SweepPoints::find_baseline(const JsonValue& baseline) {
   }
   for (std::size_t point = 0; baseline.is_object() && point < size(); ++point) {
     const PointValues own = values(point);
-    if (std::ranges::all_of(baseline.object(),
-                            [&](const JsonValue::Member& wanted) { return sets(own, wanted); }))
-      found.push_back(point);
+    const auto is_set = [&](const JsonValue::Member& wanted) {
+      return std::ranges::any_of(own, [&](const auto& value) {
+        return value.first == wanted.key &&
+               canonical_text(value.second) == canonical_text(wanted.value);
+      });
+    };
+    if (std::ranges::all_of(baseline.object(), is_set)) found.push_back(point);
   }
   if (found.size() == 1) {
     baseline_ = found.front();

@@ -57,7 +57,6 @@ class SweepPoints {
   void include(const JsonValue* points);
   /// The number of the point with these values, if it is a combination of the matrix.
   std::optional<std::size_t> combination_with(const PointValues& values) const;
-  void name(std::size_t point, const JsonValue& listed);
   void find_baseline(const JsonValue& baseline);
   std::size_t index_on(const Axis& axis, Combination combination) const;
 

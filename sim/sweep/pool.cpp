@@ -241,17 +241,15 @@ class Pool {
       return;
     }
     for (std::size_t i = pipes.size(); i-- > 0;) {
-      if (pipes[i].revents == 0 || listen(workers_[i])) continue;
-      retire(workers_[i]);
+      Worker& worker = workers_[i];
+      if (pipes[i].revents == 0) continue;
+      if (worker.heard.fill(worker.from)) {
+        while (const auto line = worker.heard.next()) take(worker, *line);
+        continue;
+      }
+      retire(worker);
       workers_.erase(workers_.begin() + static_cast<std::ptrdiff_t>(i));
     }
-  }
-
-  /// False: the worker has ended.
-  bool listen(Worker& worker) {
-    if (!worker.heard.fill(worker.from)) return false;
-    while (const auto line = worker.heard.next()) take(worker, *line);
-    return true;
   }
 
   void take(Worker& worker, const std::string& line) {

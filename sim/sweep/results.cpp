@@ -8,7 +8,6 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
-#include <map>
 #include <optional>
 #include <string_view>
 #include <system_error>
@@ -38,14 +37,6 @@ constexpr std::size_t largest_part = std::size_t{4} << 30;  ///< bytes
 
 double seconds_now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-std::string host_name() {
-  std::array<char, 256> name{};
-  if (::gethostname(name.data(), name.size() - 1) != 0 || name[0] == '\0') return "host";
-  std::string text = name.data();
-  std::ranges::replace(text, '/', '-');
-  return text;
 }
 
 fs::path folder_of(const fs::path& directory) { return directory / "parts"; }
@@ -79,54 +70,6 @@ Parts parts_in(const fs::path& directory) {
   std::ranges::sort(parts.no_files);
   return parts;
 }
-
-/// Collects the rows of a sweep from the lines of its part files.
-class PartReader {
- public:
-  explicit PartReader(const Sweep& sweep) : sweep_(sweep) {}
-
-  void read(const PartFile& file) {
-    rows_.num_bytes += file.size;
-    const std::string text =
-        read_source(file.path, {.largest = largest_part})->text.substr(0, file.size);
-    std::size_t begin = 0;
-    for (int number = 1; begin < text.size(); ++number) {
-      const std::size_t end = text.find('\n', begin);
-      if (end == std::string::npos) {
-        ++rows_.num_torn;
-        return;
-      }
-      take(text.substr(begin, end - begin), file.path.string() + ":" + std::to_string(number));
-      begin = end + 1;
-    }
-  }
-
-  PartRows rows() && { return std::move(rows_); }
-
- private:
-  void take(const std::string& line, const std::string& place) {
-    std::variant<Row, std::string> read = read_row(line, sweep_);
-    if (const auto* why = std::get_if<std::string>(&read)) {
-      rows_.refused.push_back({place, *why});
-      return;
-    }
-    Row& row = std::get<Row>(read);
-    Row& known = rows_.by_point[row.point];
-    std::string& known_place = place_of_[row.point];
-    const bool is_better =
-        known_place.empty() || (row.ok && !known.ok) || (row.ok == known.ok && line < known.line);
-    if (row.ok && known.ok && line != known.line)
-      rows_.refused.push_back({is_better ? known_place : place,
-                               "it says something else than " + (is_better ? place : known_place)});
-    if (!is_better) return;
-    known = std::move(row);
-    known_place = place;
-  }
-
-  const Sweep& sweep_;
-  PartRows rows_;
-  std::map<std::size_t, std::string> place_of_;
-};
 
 constexpr const char* schema = "windtunnel/sweep-manifest-v2";
 /// Its rows carry no checksums.
@@ -181,7 +124,11 @@ void PartWriter::open() {
   if (error && !fs::is_directory(folder_of(directory_), ignored))
     throw EnvironmentError("cannot make the folder " + folder_of(directory_).string() + ": " +
                            error.message());
-  const std::string stem = host_name() + "-" + std::to_string(::getpid()) + "-";
+  std::array<char, 256> name{};
+  const bool is_named = ::gethostname(name.data(), name.size() - 1) == 0 && name[0] != '\0';
+  std::string host = is_named ? name.data() : "host";
+  std::ranges::replace(host, '/', '-');
+  const std::string stem = host + "-" + std::to_string(::getpid()) + "-";
   constexpr mode_t all_may_read_and_write = 0666;  // less the umask
   for (int number = 0; descriptor_ < 0; ++number) {
     path_ = folder_of(directory_) / (stem + std::to_string(number) + ".jsonl");
@@ -213,11 +160,39 @@ void PartWriter::flush_to_disk() {
 }
 
 PartRows read_parts(const fs::path& directory, const Sweep& sweep) {
-  PartReader reader(sweep);
+  PartRows rows;
+  std::map<std::size_t, std::string> place_of;  // of the row of each point
+  const auto take = [&](const std::string& line, const std::string& place) {
+    std::variant<Row, std::string> read = read_row(line, sweep);
+    if (const auto* why = std::get_if<std::string>(&read))
+      return rows.refused.push_back({place, *why});
+    Row& row = std::get<Row>(read);
+    Row& known = rows.by_point[row.point];
+    std::string& known_place = place_of[row.point];
+    const bool is_better =
+        known_place.empty() || (row.ok && !known.ok) || (row.ok == known.ok && line < known.line);
+    if (row.ok && known.ok && line != known.line)
+      rows.refused.push_back({is_better ? known_place : place,
+                              "it says something else than " + (is_better ? place : known_place)});
+    if (!is_better) return;
+    known = std::move(row);
+    known_place = place;
+  };
   Parts parts = parts_in(directory);
-  for (const PartFile& file : parts.files) reader.read(file);
-  PartRows rows = std::move(reader).rows();
   rows.no_files = std::move(parts.no_files);
+  for (const PartFile& file : parts.files) {
+    rows.num_bytes += file.size;
+    const std::string text =
+        read_source(file.path, {.largest = largest_part})->text.substr(0, file.size);
+    for (std::size_t begin = 0, end = 0, number = 1; begin < text.size(); begin = end + 1) {
+      end = text.find('\n', begin);
+      if (end == std::string::npos) {
+        ++rows.num_torn;
+        break;
+      }
+      take(text.substr(begin, end - begin), file.path.string() + ":" + std::to_string(number++));
+    }
+  }
   return rows;
 }
 
@@ -247,19 +222,10 @@ void expect_manifest(const fs::path& directory, const Sweep& sweep, const std::s
 
 namespace {
 
-constexpr std::array figures{"gpus",
-                             "iteration_time_s",
-                             "iteration_time_low_s",
-                             "iteration_time_high_s",
-                             "samples_per_s",
-                             "tokens_per_s",
-                             "model_tflops_per_gpu",
-                             "mfu",
-                             "memory_max_bytes",
-                             "fits",
-                             "memory_verdict",
-                             "failure",
-                             "error"};
+constexpr std::array<const char*, 13> figures{
+    {"gpus", "iteration_time_s", "iteration_time_low_s", "iteration_time_high_s", "samples_per_s",
+     "tokens_per_s", "model_tflops_per_gpu", "mfu", "memory_max_bytes", "fits", "memory_verdict",
+     "failure", "error"}};
 
 /// Text as a terminal may show it; the rest as JSON. A table's program takes text that begins with a mark for a formula, which may
 /// read files and open addresses: an apostrophe before it makes it text (OWASP, "CSV Injection").

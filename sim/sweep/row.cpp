@@ -3,10 +3,7 @@
 #include <array>
 #include <cmath>
 #include <memory>
-#include <optional>
 #include <string_view>
-#include <utility>
-#include <variant>
 
 #include "core/contracts.hpp"
 #include "core/hash.hpp"
@@ -17,7 +14,6 @@
 #include "report/json_object.hpp"
 #include "report/report_json.hpp"
 #include "report/report_words.hpp"
-#include "scenario/scenario.hpp"
 #include "simulate/built_scenario.hpp"
 #include "simulate/objective_value.hpp"
 #include "simulate/simulate.hpp"
@@ -187,18 +183,6 @@ std::string reason(const InputError& error) {
   return text;
 }
 
-/// In the unit of the objective.
-double value_by(Objective objective, const Scenario& scenario, const Report& report) {
-  return ObjectiveValue(scenario, objective, "/sweep/objective")
-      .value(report.iteration_time, shares_of(report.breakdown));
-}
-
-/// Cost of all steps of the job.
-double cost_of_job(const Scenario& scenario, const Report& report) {
-  const double seconds = value_by(Objective::days, scenario, report) * seconds_per_day;
-  return value_by(Objective::cost_per_token, scenario, report) * report.tokens_per_s * seconds;
-}
-
 }  // namespace
 
 RowMaker::RowMaker(const Sweep& sweep, const ChildLimits& limits)
@@ -245,23 +229,22 @@ std::string RowMaker::figures(const Scenario& as_read) const {
                              {"memory_max_bytes", std::round(report.memory.max_total / Bytes{1})},
                              {"fits", report.memory.fits},
                              {"memory_verdict", name_of(report.memory.verdict)}});
-  for (const std::string& figure : sweep_->asked_figures())
-    if (figure != speedup_key)
+  // In the unit of the objective.
+  const auto value_by = [&](Objective each) {
+    return ObjectiveValue(scenario, each, "/sweep/objective")
+        .value(report.iteration_time, shares_of(report.breakdown));
+  };
+  for (const std::string& figure : sweep_->asked_figures()) {
+    if (figure == "plan")
+      row.set(figure, JsonValue(detail::plan_text(scenario.plan.training, scenario.plan.parallel)));
+    else if (figure == "cost")  // of all steps of the job
+      row.set(figure, JsonValue(value_by(Objective::cost_per_token) * report.tokens_per_s *
+                                (value_by(Objective::days) * seconds_per_day)));
+    else if (figure != speedup_key)
       row.set(figure,
-              figure == "plan"
-                  ? JsonValue(detail::plan_text(scenario.plan.training, scenario.plan.parallel))
-              : figure == "cost"
-                  ? JsonValue(cost_of_job(scenario, report))
-                  : JsonValue(value_by(figure == "days" ? Objective::days : objective.objective(),
-                                       scenario, report)));
+              JsonValue(value_by(figure == "days" ? Objective::days : objective.objective())));
+  }
   return line_text(row);
-}
-
-std::string RowMaker::outcome_of(const Scenario& scenario) const {
-  if (!limits_.time && !limits_.memory) return figures(scenario);
-  const ChildOutcome outcome = run_in_child([&] { return figures(scenario); }, limits_);
-  const auto* failure = std::get_if<ChildFailure>(&outcome);
-  return failure != nullptr ? failure_text(*failure) : std::get<std::string>(outcome);
 }
 
 std::string RowMaker::row(std::size_t point) const {
@@ -270,7 +253,13 @@ std::string RowMaker::row(std::size_t point) const {
     try {
       const Scenario scenario = sweep_->scenario(point);
       id = scenario.hash;
-      outcome = outcome_of(scenario);
+      if (!limits_.time && !limits_.memory) {
+        outcome = figures(scenario);
+      } else {
+        const ChildOutcome found = run_in_child([&] { return figures(scenario); }, limits_);
+        const auto* of_child = std::get_if<ChildFailure>(&found);
+        outcome = of_child != nullptr ? failure_text(*of_child) : std::get<std::string>(found);
+      }
     } catch (const UnsupportedError& error) {
       outcome = failure_text({FailureKind::unsupported, reason(error)});
     } catch (const InputError& error) {

@@ -73,8 +73,6 @@ class RowMaker {
   /// The row of a point of which the simulation, or what stopped it, says `outcome`.
   std::string whole_row(std::size_t point, const std::string& id, const std::string& outcome) const;
   std::string figures(const Scenario& as_read) const;
-  /// Outcome of a scenario that could be read: figures, or the failure of its child.
-  std::string outcome_of(const Scenario& scenario) const;
 
   const Sweep* sweep_;
   ChildLimits limits_;

@@ -1,9 +1,7 @@
 #include "sweep/sweep.hpp"
 
 #include <algorithm>
-#include <string>
 #include <utility>
-#include <vector>
 
 #include "core/contracts.hpp"
 #include "core/file_io.hpp"
@@ -11,27 +9,10 @@
 #include "core/object_reader.hpp"
 #include "evidence/evidence.hpp"
 #include "scenario/overrides.hpp"
-#include "scenario/scenario.hpp"
 #include "scenario/scenario_files.hpp"
-#include "scenario/sweep_block.hpp"
 
 namespace windtunnel {
 namespace {
-
-/// The order in which values apply so that none replaces another: the platform, then its network cards.
-PointValues outer_first(PointValues values) {
-  const auto depth = [](const std::string& pointer) { return std::ranges::count(pointer, '/'); };
-  std::ranges::stable_sort(
-      values, [&](const auto& a, const auto& b) { return depth(a.first) < depth(b.first); });
-  return values;
-}
-
-/// The swept pointer whose values replace what --set puts at `pointer`; empty when there is none.
-std::string replaced_by(const std::string& pointer, const SweepPoints& points) {
-  for (const std::string& column : points.columns())
-    if (lies_inside(pointer, column)) return column;
-  return points.all_set(pointer) ? pointer : "";
-}
 
 using SweptValue = std::pair<std::string, JsonValue>;
 
@@ -144,8 +125,11 @@ Sweep::Sweep(JsonValue merged, std::filesystem::path folder, const Library& libr
 void Sweep::expect_effect(const Overrides& overrides) const {
   Problems problems;
   for (const auto& [pointer, text] : overrides) {
-    const std::string column = replaced_by(pointer, points_);
-    if (column.empty()) continue;
+    // The swept pointer whose values replace what --set puts there.
+    const auto outer = std::ranges::find_if(
+        points_.columns(), [&](const std::string& each) { return lies_inside(pointer, each); });
+    if (outer == points_.columns().end() && !points_.all_set(pointer)) continue;
+    const std::string column = outer == points_.columns().end() ? pointer : *outer;
     const JsonValue value = value_of_override(pointer, text, problems);
     problems.add({value.origin, pointer,
                   "the sweep replaces " + column + ", and with it --set " + pointer,
@@ -201,19 +185,19 @@ JsonValue Sweep::take_sweep() {
     base_.erase("search");
   JsonValue inputs = block;
   inputs.erase("baseline");  // rows do not depend on it
-  hash_ = hash_of_inputs(inputs);
+  std::string text = canonical_text(base_) + canonical_text(inputs) + std::to_string(seed_);
+  if (const auto file = residuals_of(library_)) text += read_source(*file)->text;
+  const SweptContent content(base_, swept_values(inputs), {library_, folder_});
+  hash_ = fnv1a_128_hex(text + content.text());
   return block;
 }
 
-std::string Sweep::hash_of_inputs(const JsonValue& block) const {
-  std::string text = canonical_text(base_) + canonical_text(block) + std::to_string(seed_);
-  if (const auto file = residuals_of(library_)) text += read_source(*file)->text;
-  const SweptContent content(base_, swept_values(block), {library_, folder_});
-  return fnv1a_128_hex(text + content.text());
-}
-
 ReadOptions Sweep::options_of(std::size_t point) const {
-  return {{}, seed_, LeftToCaller::nothing, outer_first(points_.values(point))};
+  // In an order in which no value replaces another: the platform, then its network cards.
+  PointValues values = points_.values(point);
+  std::ranges::stable_sort(values, {},
+                           [](const auto& value) { return std::ranges::count(value.first, '/'); });
+  return {{}, seed_, LeftToCaller::nothing, std::move(values)};
 }
 
 JsonValue Sweep::written_plan(const PointValues& values) const {

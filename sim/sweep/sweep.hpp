@@ -56,7 +56,6 @@ class Sweep {
   /// The points of the sweep that the file has. What is wrong with it is reported with what else is wrong with the file.
   SweepPoints read_points();
   std::vector<Problem> problems_around_sweep() const;
-  std::string hash_of_inputs(const JsonValue& block) const;
   ReadOptions options_of(std::size_t point) const;
   /// The blocks `nodes`, `parallel` and `job` with a point's values: what decides which plan it is read with.
   JsonValue written_plan(const PointValues& values) const;

@@ -15,10 +15,8 @@
 #include "core/option_error.hpp"
 #include "core/work_note.hpp"
 #include "report/number_text.hpp"
-#include "report/progress_line.hpp"
 #include "sweep/pool.hpp"
 #include "sweep/results.hpp"
-#include "sweep/sweep.hpp"
 #include "sweep/sweep_text.hpp"
 #include "units/quantity_reader.hpp"
 
@@ -94,24 +92,6 @@ Shard shard_of(const SweepRequest& request) {
   return *shard;
 }
 
-/// The points of the shard that have no row yet.
-std::deque<std::size_t> points_to_do(const Sweep& sweep, const Shard& shard, const PartRows& rows,
-                                     bool retry_failed) {
-  std::deque<std::size_t> points;
-  for (std::size_t point = 0; point < sweep.points().size(); ++point) {
-    if (!shard.holds(point)) continue;
-    const auto row = rows.by_point.find(point);
-    if (row == rows.by_point.end() || (retry_failed && !row->second.ok)) points.push_back(point);
-  }
-  return points;
-}
-
-int verdict(const PartRows& rows, const Shard& shard) {
-  for (const auto& [point, row] : rows.by_point)
-    if (shard.holds(point) && !row.ok) return exit_negative;
-  return exit_done;
-}
-
 void print(const SweepRequest& request, const Sweep& sweep, const PartRows& rows, std::ostream& out,
            std::ostream& messages) {
   const bool is_json = request.format == ResultFormat::json;
@@ -135,8 +115,11 @@ class SweepRun {
 
   int run() {
     switch (request_.mode) {
-      case SweepMode::dry_run:
-        return list_points();
+      case SweepMode::dry_run: {
+        const WorkNoteScope listing("listing the points", "points");
+        out_ << (request_.format == ResultFormat::json ? points_json(sweep_) : points_text(sweep_));
+        return exit_done;
+      }
       case SweepMode::status:
         return status();
       case SweepMode::worker:
@@ -152,10 +135,6 @@ class SweepRun {
     if (request_.progress != ProgressStyle::hidden) messages_ << text << std::endl;
   }
 
-  bool is_complete(const PartRows& rows) const {
-    return rows.by_point.size() == sweep_.points().size();
-  }
-
   void warn_of_left_out(const PartRows& rows) {
     for (const std::filesystem::path& each : rows.no_files)
       note("warning: " + each.string() + " is left out: it is no regular file");
@@ -167,19 +146,14 @@ class SweepRun {
            is_or_are(rows.refused.size() - listed) + " left out");
   }
 
-  int list_points() {
-    const WorkNoteScope listing("listing the points", "points");
-    out_ << (request_.format == ResultFormat::json ? points_json(sweep_) : points_text(sweep_));
-    return exit_done;
-  }
-
   int status() {
     expect_manifest(request_.directory, sweep_, request_.version);
     const PartRows rows = merge_results(request_.directory, sweep_);
     warn_of_left_out(rows);
     print(request_, sweep_, rows, out_, messages_);
     write_page(rows);
-    return rows.refused.empty() || is_complete(rows) ? exit_done : exit_negative;
+    const bool is_complete = rows.by_point.size() == sweep_.points().size();
+    return rows.refused.empty() || is_complete ? exit_done : exit_negative;
   }
 
   int work() {
@@ -211,7 +185,12 @@ class SweepRun {
              is_or_are(before.num_torn) + " ignored; " +
              (before.num_torn == 1 ? "its point is" : "their points are") + " done again");
       warn_of_left_out(before);
-      task.points = points_to_do(sweep_, shard, before, request_.retry_failed);
+      for (std::size_t point = 0; point < sweep_.points().size(); ++point) {
+        if (!shard.holds(point)) continue;
+        const auto row = before.by_point.find(point);
+        if (row == before.by_point.end() || (request_.retry_failed && !row->second.ok))
+          task.points.push_back(point);
+      }
       if (!before.by_point.empty())
         note(count_text(before.by_point.size(), "point") + " " + is_or_are(before.by_point.size()) +
              " done already, " + std::to_string(task.points.size()) + " to do");
@@ -220,7 +199,10 @@ class SweepRun {
     const PartRows rows = merge_results(request_.directory, sweep_);
     print(request_, sweep_, rows, out_, messages_);
     write_page(rows);
-    return verdict(rows, shard);
+    const bool has_failed = std::ranges::any_of(rows.by_point, [&](const auto& each) {
+      return shard.holds(each.first) && !each.second.ok;
+    });
+    return has_failed ? exit_negative : exit_done;
   }
 
   void write_page(const PartRows& rows) {

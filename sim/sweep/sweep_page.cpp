@@ -89,13 +89,6 @@ struct SweepContent {
     return point_name(row, sweep.points().columns());
   }
 
-  /// True if every row has a label, which is then shown in place of its values.
-  bool all_named() const {
-    return sweep.points().has_labels() && std::ranges::all_of(shown, [](const Row* row) {
-             return row->content.find("label") != nullptr;
-           });
-  }
-
   /// The reports of the explained points, in the page's data "explained".
   html::DataViews reports() const {
     html::DataViews views;
@@ -198,8 +191,12 @@ std::string headline(const SweepContent& page) {
           extreme(page, "iteration_time_s", "shortest iteration", 1, html::text_of_time));
 }
 
-std::string curve_note(const SweepContent& page) {
-  std::string text;
+std::string curves(const SweepContent& page) {
+  if (!page.data)
+    return "<p>A curve needs two simulated points that differ; here there are none to "
+           "draw.</p>\n";
+  std::string pictures, text;
+  for (const Chart& chart : sweep_charts(*page.data)) pictures += chart_svg(chart);
   if (!page.data->others.empty())
     text += "There are more than " + std::to_string(most_series) +
             " lines' worth of other values: the " + std::to_string(most_series) +
@@ -210,17 +207,8 @@ std::string curve_note(const SweepContent& page) {
             " alone. ";
   if (scaling_of(*page.data))
     text += "The dotted line is what the throughput per GPU of its smallest cluster would give. ";
-  return text.empty() ? "" : html::quiet(escaped(text));
-}
-
-std::string curves(const SweepContent& page) {
-  if (!page.data)
-    return "<p>A curve needs two simulated points that differ; here there are none to "
-           "draw.</p>\n";
-  std::string pictures;
-  for (const Chart& chart : sweep_charts(*page.data)) pictures += chart_svg(chart);
   return keys_html(curve_keys(*page.data)) + "<div class=\"plots\">\n" + pictures + "</div>\n" +
-         curve_note(page);
+         (text.empty() ? "" : html::quiet(escaped(text)));
 }
 
 /// "512 GPUs, micro_batch 2"; the point's label where it has one.
@@ -232,22 +220,6 @@ std::string label_of(const SweepContent& page, const ExplainedPoint& explained) 
   std::erase(others, "/nodes");
   const std::string name = point_name(row, others);
   return grouped_text(figure(row, "gpus")) + " GPUs" + (name.empty() ? "" : ", " + name);
-}
-
-std::string breakdown_chart(const SweepContent& page) {
-  std::vector<std::vector<std::string>> rows;
-  for (const DataView& report : page.reports()) {
-    const ExplainedPoint& explained = page.explained[rows.size()];
-    const Seconds time{report.amount("/iteration_time_s")};
-    rows.push_back(
-        {"<span class=\"name\" title=\"" + escaped(page.name_of(page.row_of(explained))) + "\">" +
-             escaped(label_of(page, explained)) + "</span>",
-         html::stacked_bar(html::breakdown_pieces(report.find("/breakdown_s"), time, time),
-                           "where the time of point " + std::to_string(explained.point) + " goes"),
-         report.cell("/iteration_time_s", html::text_of_time)});
-  }
-  return html::bar_chart("Where the time goes, by point", std::move(rows),
-                         html::axis(100, percent_mark));
 }
 
 /// Reasons for the breakdown lines of the best point.
@@ -277,13 +249,27 @@ std::string best_reasons(const SweepContent& page) {
 
 std::string time_section(const SweepContent& page) {
   if (page.explained.empty()) return "";
+  std::vector<std::vector<std::string>> rows;
+  for (const DataView& report : page.reports()) {
+    const ExplainedPoint& explained = page.explained[rows.size()];
+    const Seconds time{report.amount("/iteration_time_s")};
+    rows.push_back(
+        {"<span class=\"name\" title=\"" + escaped(page.name_of(page.row_of(explained))) + "\">" +
+             escaped(label_of(page, explained)) + "</span>",
+         html::stacked_bar(html::breakdown_pieces(report.find("/breakdown_s"), time, time),
+                           "where the time of point " + std::to_string(explained.point) + " goes"),
+         report.cell("/iteration_time_s", html::text_of_time)});
+  }
   return html::quiet(
              "Shares of each iteration, on the GPUs that finish last; behind each bar the "
              "iteration time." +
              std::string(page.data ? " Along the axis of the curves, the fastest point "
                                      "that fits at each place."
                                    : "")) +
-         html::breakdown_legend(page.reports()) + breakdown_chart(page) + best_reasons(page);
+         html::breakdown_legend(page.reports()) +
+         html::bar_chart("Where the time goes, by point", std::move(rows),
+                         html::axis(100, percent_mark)) +
+         best_reasons(page);
 }
 
 /// A column of figures in the table: how the number is printed.
@@ -362,8 +348,12 @@ std::vector<PointColumn> point_columns(const SweepContent& page) {
          [key](const JsonValue& row, const DataView&) { return escaped(text_at(row, key)); }});
   };
   add_figure({"point", "point"});
-  if (page.sweep.points().has_labels()) add_text("label", "name");
-  if (!page.all_named())
+  const bool has_labels = page.sweep.points().has_labels();
+  if (has_labels) add_text("label", "name");
+  // A label that every row has is shown in place of its values.
+  if (!has_labels || !std::ranges::all_of(page.shown, [](const Row* row) {
+        return row->content.find("label") != nullptr;
+      }))
     for (const std::string& column : page.sweep.points().columns())
       add_text(column, short_name(column, page.sweep.points().columns()));
   for (const FigureColumn& figure : figure_columns(page)) add_figure(figure);
@@ -482,16 +472,6 @@ std::string scenario_section(const SweepContent& page) {
                                 resolved_text(page.sweep.written()));
 }
 
-std::string explained_json(const SweepContent& page) {
-  return canonical_text(array_of(page.explained, [&](const ExplainedPoint& each) {
-    JsonValue object(JsonValue::Object{});
-    object.set("point", JsonValue(static_cast<std::int64_t>(each.point)));
-    for (const char* key : {"iteration_time_s", "breakdown_s"})
-      object.set(key, *each.report.find(key));
-    return object;
-  }));
-}
-
 }  // namespace
 
 std::string sweep_page(const Sweep& sweep, const PartRows& rows,
@@ -506,9 +486,14 @@ std::string sweep_page(const Sweep& sweep, const PartRows& rows,
   page.add("failed", "Failed", "Points that failed", failure_section(content));
   page.add("inputs", "Inputs", "Inputs and their sources", input_section(content));
   page.add("scenario", "Scenario", "Scenario and its sweep", scenario_section(content));
+  const auto explained = [](const ExplainedPoint& each) {
+    return object_of({{"point", each.point},
+                      {"iteration_time_s", *each.report.find("iteration_time_s")},
+                      {"breakdown_s", *each.report.find("breakdown_s")}});
+  };
   page.data = {{"report", sweep_json(sweep, rows, directory)},
                {"sweep-points", "[" + points + "]"},
-               {"explained", explained_json(content)}};
+               {"explained", canonical_text(array_of(content.explained, explained))}};
   page.footer = escaped(version) + " · sweep " + escaped(sweep.hash()) +
                 " · the same numbers: <code>windtunnel sweep --json</code> and " +
                 escaped((directory / "results.jsonl").string());

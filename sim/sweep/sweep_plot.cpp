@@ -4,19 +4,14 @@
 #include <array>
 #include <cmath>
 #include <map>
-#include <optional>
-#include <string>
 #include <tuple>
 #include <utility>
-#include <vector>
 
 #include "core/json_value.hpp"
 #include "core/text_list.hpp"
-#include "report/chart.hpp"
 #include "report/number_text.hpp"
 #include "scenario/key_table.hpp"
 #include "sweep/points.hpp"
-#include "sweep/results.hpp"
 #include "units/quantity_reader.hpp"
 
 namespace windtunnel {
@@ -210,25 +205,6 @@ const PlotPoint& best_point(const PlotSeries& series) {
   return *std::ranges::min_element(series.points, is_better);
 }
 
-/// Leaves the series with the best points, those with a line first; the points of the rest become dots.
-void leave_best_series(PlotData& data) {
-  std::ranges::stable_sort(data.series, [](const auto& a, const auto& b) {
-    const bool a_has_line = a.points.size() > 1, b_has_line = b.points.size() > 1;
-    return a_has_line != b_has_line ? a_has_line : is_better(best_point(a), best_point(b));
-  });
-  for (std::size_t i = most_series; i < data.series.size(); ++i)
-    data.others.insert(data.others.end(), data.series[i].points.begin(),
-                       data.series[i].points.end());
-  data.series.resize(most_series);
-}
-
-void add_efficiencies(PlotSeries& series) {
-  const PlotPoint smallest = series.points.front();
-  if (series.points.back().x == smallest.x) return;
-  const double one = smallest.tokens_per_s / smallest.x;
-  for (PlotPoint& point : series.points) point.efficiency = point.tokens_per_s / point.x / one;
-}
-
 bool has_efficiencies(const PlotData& data) {
   return std::ranges::any_of(data.series, [](const PlotSeries& series) {
     return series.points.front().efficiency.has_value();
@@ -249,9 +225,6 @@ Ends ends_of_rate(const PlotPoint& point, double rate) {
   const double amount = rate * figure(point.row->content, "iteration_time_s");
   return std::pair(amount / times->second, amount / times->first);
 }
-Ends ends_of_speedup(const PlotPoint& point, double) {
-  return interval_of(point.row->content, speedup_interval_key);
-}
 Ends no_ends(const PlotPoint&, double) { return std::nullopt; }
 
 /// One quantity of each point over the axis of the sweep.
@@ -271,7 +244,10 @@ struct Panel {
 const std::array panels{
     Panel{"Speed-up over the baseline, in tokens/s", "",
           [](const PlotPoint& point) { return number_of(point.row->content.find(speedup_key)); },
-          ends_of_speedup, number_mark},
+          [](const PlotPoint& point, double) {
+            return interval_of(point.row->content, speedup_interval_key);
+          },
+          number_mark},
     Panel{"Throughput, tokens/s", "",
           [](const PlotPoint& point) { return std::optional(point.tokens_per_s); }, ends_of_rate,
           number_mark, Panel::Kind::with_ideal},
@@ -416,9 +392,22 @@ std::optional<PlotData> plot_data(const PartRows& rows, const std::vector<std::s
   data.categories = axis.categories;
   data.batch_grows = data.x_counts_gpus && axis.is_along(batch_pointer);
   data.series = series_of(drawn, columns, axis);
-  if (data.x_counts_gpus)
-    for (PlotSeries& series : data.series) add_efficiencies(series);
-  if (data.series.size() > most_series) leave_best_series(data);
+  for (PlotSeries& series : data.series) {
+    const PlotPoint smallest = series.points.front();
+    if (!data.x_counts_gpus || series.points.back().x == smallest.x) continue;
+    const double one = smallest.tokens_per_s / smallest.x;
+    for (PlotPoint& point : series.points) point.efficiency = point.tokens_per_s / point.x / one;
+  }
+  if (data.series.size() <= most_series) return data;
+  // Leaves the series with the best points, those with a line first; the points of the rest become dots.
+  std::ranges::stable_sort(data.series, [](const auto& a, const auto& b) {
+    const bool a_has_line = a.points.size() > 1, b_has_line = b.points.size() > 1;
+    return a_has_line != b_has_line ? a_has_line : is_better(best_point(a), best_point(b));
+  });
+  for (std::size_t i = most_series; i < data.series.size(); ++i)
+    data.others.insert(data.others.end(), data.series[i].points.begin(),
+                       data.series[i].points.end());
+  data.series.resize(most_series);
   return data;
 }
 

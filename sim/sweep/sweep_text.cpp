@@ -7,7 +7,6 @@
 #include <optional>
 #include <tuple>
 #include <utility>
-#include <vector>
 
 #include "core/count_text.hpp"
 #include "core/json_value.hpp"
@@ -17,7 +16,6 @@
 #include "report/number_text.hpp"
 #include "report/report_words.hpp"
 #include "report/terminal_text.hpp"
-#include "sweep/results.hpp"
 #include "sweep/row.hpp"
 
 namespace windtunnel {
@@ -155,28 +153,6 @@ std::string cell_text(const std::string& text) {
   return cell;
 }
 
-/// Axes on which these rows differ; of one row all.
-std::vector<std::string> differing_columns(const std::vector<std::string>& columns,
-                                           const std::vector<JsonValue>& rows) {
-  std::vector<std::string> differing;
-  std::ranges::copy_if(columns, std::back_inserter(differing), [&](const std::string& column) {
-    return rows.size() < 2 || std::ranges::any_of(rows, [&](const JsonValue& row) {
-             return text_at(row, column) != text_at(rows.front(), column);
-           });
-  });
-  return differing;
-}
-
-/// "tensor 8 · nic_rate 400 Gbps": axes on which the rows do not differ.
-std::string shared_text(const std::vector<std::string>& columns, const JsonValue& row,
-                        const std::vector<std::string>& differing) {
-  std::vector<std::string> shared;
-  for (const std::string& column : columns)
-    if (std::ranges::find(differing, column) == differing.end())
-      shared.push_back(short_name(column, columns) + " " + cell_text(text_at(row, column)));
-  return joined(shared, " · ");
-}
-
 bool is_at_risk(const JsonValue& row) { return std::string_view(doubt_of_fit(row)) == "at risk"; }
 
 /// The meaning of the mark, and the rows that have it: a narrow table has no room for the mark.
@@ -193,7 +169,18 @@ std::string at_risk_text(const std::vector<JsonValue>& rows) {
 
 std::string best_text(const Sweep& sweep, const std::vector<JsonValue>& best) {
   const std::vector<std::string>& axes = sweep.points().columns();
-  const std::vector<std::string> columns = differing_columns(axes, best);
+  // Axes on which these rows differ, of one row all; and "tensor 8 · nic_rate 400 Gbps" of the others.
+  std::vector<std::string> columns, shared;
+  for (const std::string& column : axes) {
+    const std::string first = text_at(best.front(), column);
+    const bool differs = best.size() < 2 || std::ranges::any_of(best, [&](const JsonValue& row) {
+                           return text_at(row, column) != first;
+                         });
+    if (differs)
+      columns.push_back(column);
+    else
+      shared.push_back(short_name(column, axes) + " " + cell_text(first));
+  }
   const bool has_labels = sweep.points().has_labels();
   const bool has_intervals = std::ranges::any_of(
       best, [](const JsonValue& row) { return interval_of(row, time_interval_key).has_value(); });
@@ -240,19 +227,8 @@ std::string best_text(const Sweep& sweep, const std::vector<JsonValue>& best) {
                                             : significant_text(*amount, digits));
     }
   }
-  return text_table(shown, lines, has_labels ? "" : shared_text(axes, best.front(), columns)) +
-         at_risk_text(best) + (has_plans ? plans_text(best) : "");
-}
-
-std::string front_text(const std::vector<FrontPoint>& points) {
-  std::string text;
-  for (const FrontPoint& each : points)
-    if (each.priced.on_front)
-      text += "  point " + std::to_string(each.point) + ": " + each.priced.label + ": " +
-              fixed_text(each.priced.days, 1) + " days, " + grouped_text(each.priced.cost) + "\n";
-  return text.empty()
-             ? ""
-             : "\nDays against money: no other point takes fewer days and less money\n" + text;
+  return text_table(shown, lines, has_labels ? "" : joined(shared, " · ")) + at_risk_text(best) +
+         (has_plans ? plans_text(best) : "");
 }
 
 /// A point as it would be simulated.
@@ -384,7 +360,13 @@ std::string sweep_text(const Sweep& sweep, const PartRows& rows,
     text += "\n" + std::string(order_words(sweep.choices().objective)) +
             (ranked.fitting > 0 ? "" : ", with enough memory: no point fits") + "\n" +
             best_text(sweep, best_of(ranked, shown));
-  text += front_text(front_of(rows, sweep.points().columns()));
+  std::string front;
+  for (const FrontPoint& each : front_of(rows, sweep.points().columns()))
+    if (each.priced.on_front)
+      front += "  point " + std::to_string(each.point) + ": " + each.priced.label + ": " +
+               fixed_text(each.priced.days, 1) + " days, " + grouped_text(each.priced.cost) + "\n";
+  if (!front.empty())
+    text += "\nDays against money: no other point takes fewer days and less money\n" + front;
   const std::filesystem::path chart = directory / "sweep.svg";
   return text + "\nAll of it: " + (directory / "results.csv").string() +
          (exists(chart) ? "; chart: " + chart.string() : "") + "\n";
