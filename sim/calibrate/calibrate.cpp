@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
-#include <map>
 #include <numeric>
 #include <random>
 #include <utility>
@@ -126,23 +125,11 @@ FittedConstant describe(const std::vector<FitConstant>& constants, std::size_t j
   return fitted;
 }
 
-std::string method_of(const Calibration& calibration) {
-  if (calibration.constants.empty()) return "predicted with the constants of the shipped files";
-  return (calibration.by_size.empty() ? "refitted without one random fifth each: "
-                                      : "refitted without one model size each: ") +
-         listed(calibration.constants, [](const auto& fitted) { return fitted.constant.name; });
-}
-
 constexpr double hardly_narrower = 0.8;      ///< posterior over prior width: the rows say little
 constexpr double differs_in_widths = 2;      ///< nearer to the given value, it is one of 95 %
 constexpr double clearly_worse = 0.02;       ///< of ln(time): the spread of regular rows
 constexpr double most_rows_worse = 0.2;      ///< of all: outliers, which every set has
 constexpr double at_bound_logarithm = 1e-3;  ///< of ln(constant): nearer to a bound is at it
-
-bool is_at_bound(double value, const FitBounds& bounds) {
-  return std::log(value / bounds.lower) < at_bound_logarithm ||
-         std::log(bounds.upper / value) < at_bound_logarithm;
-}
 
 }  // namespace
 
@@ -154,14 +141,6 @@ PointPredictor::PointPredictor(const std::vector<CalibrationPoint>& points,
       predict_(std::move(predict)),
       on_progress_(std::move(on_progress)) {}
 
-Overrides PointPredictor::overrides_for(const CalibrationPoint& point,
-                                        const std::vector<double>& values) const {
-  Overrides overrides;
-  for (std::size_t j = 0; j < values.size(); ++j)
-    overrides.emplace_back((*constants_)[j].pointer, text_of({values[j], point.given[j].unit}));
-  return overrides;
-}
-
 std::vector<Seconds> PointPredictor::predict(const std::vector<double>& exact_values,
                                              const std::vector<std::size_t>& indices) {
   constexpr int digits = 9;  // values that agree so far differ by rounding of a logarithm
@@ -172,7 +151,11 @@ std::vector<Seconds> PointPredictor::predict(const std::vector<double>& exact_va
     if (!known.contains(index)) missing.push_back(index);
   Tasks<Seconds> tasks{missing.size(), default_at_once(), [&](std::size_t i) {
                          const CalibrationPoint& point = (*points_)[missing[i]];
-                         return predict_(point, overrides_for(point, values));
+                         Overrides overrides;
+                         for (std::size_t j = 0; j < values.size(); ++j)
+                           overrides.emplace_back((*constants_)[j].pointer,
+                                                  text_of({values[j], point.given[j].unit}));
+                         return predict_(point, overrides);
                        }};
   if (on_progress_)
     tasks.on_done = [&](std::size_t done) { on_progress_(num_predictions_ + done); };
@@ -282,7 +265,12 @@ std::vector<EvidenceRegime> evidence_of(const std::vector<CalibrationPoint>& poi
     EvidenceRegime& regime = regimes[place->second];
     regime.software = traits.software;
     regime.device_family = traits.device_family;
-    regime.method = method_of(calibration);
+    regime.method = calibration.constants.empty()
+                        ? "predicted with the constants of the shipped files"
+                        : (calibration.by_size.empty() ? "refitted without one random fifth each: "
+                                                       : "refitted without one model size each: ") +
+                              listed(calibration.constants,
+                                     [](const auto& fitted) { return fitted.constant.name; });
     regime.sets.insert(points[i].set);
     regime.include(traits);
     regime.residuals.push_back(std::log(rows[i].measured / rows[i].predicted));
@@ -315,7 +303,12 @@ ConstantFit ConstantFitter::fit(const Indices& rows, const std::vector<double>& 
       fitted.favoured[j] = fitted.fit.values[j];
     }
   }
-  if (makes_too_many_worse(rows, fitted.fit.values)) {
+  const std::vector<double> before = residuals(starts(), rows);
+  const std::vector<double> after = residuals(fitted.fit.values, rows);
+  std::size_t worse = 0;
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    if (std::abs(after[i]) > std::abs(before[i]) + clearly_worse) ++worse;
+  if (static_cast<double>(worse) > most_rows_worse * static_cast<double>(rows.size())) {
     for (auto& kept : fitted.kept)
       if (!kept) kept = Identification::contradicted;
     fitted.fit.values = starts();
@@ -408,7 +401,10 @@ bool ConstantFitter::keep_one_more(ConstantFit& fitted) const {
       least_known = j;
       largest_share = share;
     }
-    if (move < smallest_move && !is_at_bound(fitted.fit.values[j], ranges_[j].bounds)) {
+    const FitBounds& bounds = ranges_[j].bounds;
+    const bool is_at_bound = std::log(fitted.fit.values[j] / bounds.lower) < at_bound_logarithm ||
+                             std::log(bounds.upper / fitted.fit.values[j]) < at_bound_logarithm;
+    if (move < smallest_move && !is_at_bound) {
       nearest = j;
       smallest_move = move;
     }
@@ -418,15 +414,6 @@ bool ConstantFitter::keep_one_more(ConstantFit& fitted) const {
   else if (nearest)
     fitted.kept[*nearest] = Identification::agrees;
   return least_known || nearest;
-}
-
-bool ConstantFitter::makes_too_many_worse(const Indices& rows, const std::vector<double>& values) {
-  const std::vector<double> before = residuals(starts(), rows);
-  const std::vector<double> after = residuals(values, rows);
-  std::size_t worse = 0;
-  for (std::size_t i = 0; i < rows.size(); ++i)
-    if (std::abs(after[i]) > std::abs(before[i]) + clearly_worse) ++worse;
-  return static_cast<double>(worse) > most_rows_worse * static_cast<double>(rows.size());
 }
 
 }  // namespace windtunnel

@@ -35,8 +35,6 @@ class PointPredictor {
   std::size_t num_predictions() const { return num_predictions_; }
 
  private:
-  Overrides overrides_for(const CalibrationPoint& point, const std::vector<double>& values) const;
-
   const std::vector<CalibrationPoint>* points_;
   const std::vector<FitConstant>* constants_;
   Predict predict_;
@@ -186,7 +184,6 @@ class ConstantFitter {
   double noise_of(const Indices& rows) const;
   /// Keeps one more constant at its given value; false when all free ones are identified.
   bool keep_one_more(ConstantFit& fitted) const;
-  bool makes_too_many_worse(const Indices& rows, const std::vector<double>& values);
 
   const std::vector<CalibrationPoint>* points_;
   const CalibrationPlan* plan_;

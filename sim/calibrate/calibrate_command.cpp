@@ -5,16 +5,13 @@
 #include <cmath>
 #include <functional>
 #include <numeric>
-#include <optional>
 #include <ostream>
 #include <set>
-#include <string>
 #include <string_view>
 #include <tuple>
 #include <utility>
 
 #include "calibrate/advice.hpp"
-#include "calibrate/calibrate.hpp"
 #include "core/contracts.hpp"
 #include "core/count_text.hpp"
 #include "core/file_io.hpp"
@@ -25,13 +22,11 @@
 #include "platform/platform_json.hpp"
 #include "report/json_object.hpp"
 #include "report/number_text.hpp"
-#include "report/progress_line.hpp"
 #include "report/report_view.hpp"
 #include "report/terminal_text.hpp"
 #include "scenario/scenario.hpp"
 #include "scenario/scenario_files.hpp"
 #include "simulate/simulate.hpp"
-#include "simulate/tasks.hpp"
 
 namespace windtunnel {
 namespace {
@@ -68,19 +63,6 @@ std::string constants_text(const Calibration& calibration) {
   return "\n" + table + (meanings.empty() ? "" : "  " + joined(meanings, "; ") + "\n");
 }
 
-TextRow score_row(const std::string& name, const std::vector<ScoredRow>& comparisons) {
-  const Score all = score(comparisons);
-  const std::size_t largest = num_largest(comparisons.size());
-  TextRow row{name,
-              percent_text(all.mape),
-              percent_text(all.median_ape),
-              percent_text(all.p90_ape),
-              percent_text(all.worst_ape),
-              signed_percent(all.bias)};
-  if (largest > 0) row.push_back(percent_text(score_without_largest(comparisons, largest).mape));
-  return row;
-}
-
 /// True if rows say something of each other beyond the constants.
 bool is_anchored(const Calibration& calibration) {
   const std::vector<ScoredRow> plain = all_of(calibration.by_fold);
@@ -96,7 +78,14 @@ std::string scores_text(const Calibration& calibration, const CalibrationPoints&
   if (largest > 0) rows.front().push_back("without the " + std::to_string(largest) + " largest");
   const bool is_fitted = !calibration.constants.empty();
   const auto add = [&](const char* name, const std::vector<ScoredRow>& comparisons, bool is_shown) {
-    if (is_shown && !comparisons.empty()) rows.push_back(score_row(name, comparisons));
+    if (!is_shown || comparisons.empty()) return;
+    const Score all = score(comparisons);
+    rows.push_back({name});
+    for (const double error : {all.mape, all.median_ape, all.p90_ape, all.worst_ape})
+      rows.back().push_back(percent_text(error));
+    rows.back().push_back(signed_percent(all.bias));
+    if (const std::size_t most = num_largest(comparisons.size()); most > 0)
+      rows.back().push_back(percent_text(score_without_largest(comparisons, most).mape));
   };
   add("as given", calibration.as_given, true);
   add("fitted, in-sample", calibration.in_sample, is_fitted);
@@ -159,12 +148,6 @@ std::string groups_text(const Calibration& calibration) {
   return "\n" + text_table("wrrr?", rows);
 }
 
-std::string skipped_text(const CalibrationPoints& points) {
-  std::string text = points.skipped.empty() ? "" : "\n";
-  for (const auto& [point, why] : points.skipped) text += "  skipped " + point + ": " + why + "\n";
-  return text;
-}
-
 JsonValue score_value(const std::vector<ScoredRow>& comparisons) {
   const Score all = score(comparisons);
   const std::size_t largest = num_largest(comparisons.size());
@@ -211,33 +194,6 @@ JsonValue groups_value(const Calibration& calibration, const std::vector<HeldOut
   });
 }
 
-JsonValue points_value(const Calibration& calibration, const CalibrationPoints& points) {
-  JsonValue::Array list;
-  for (std::size_t i = 0; i < points.points.size(); ++i) {
-    const ScoredRow& row = calibration.in_sample[i];
-    list.push_back(object_of({{"set", points.points[i].set},
-                              {"id", row.id},
-                              {"size", row.group},
-                              {"measured_s", row.measured},
-                              {"predicted_s", row.predicted},
-                              {"error", row.error()}}));
-  }
-  return JsonValue(std::move(list));
-}
-
-using detail::time_text;
-
-/// --set's words for what the command line sets, and over it the fitted values that the scenario takes.
-Overrides with_fitted(Overrides overrides, const Calibration& calibration, JsonValue& scenario) {
-  for (const FittedConstant& fitted : calibration.constants)
-    if (!fitted.is_kept())
-      for (auto& each :
-           on_all_places({{fitted.constant.pointer, text_of({fitted.value, fitted.given.unit})}},
-                         alike_places({fitted.constant}, scenario)))
-        overrides.push_back(std::move(each));
-  return overrides;
-}
-
 /// The plan of --predict, predicted with the constants that the rows moved, and moved by what measured rows near it missed. The interval of
 /// `run` (90 %) moves likewise, and the logarithms of its ends over the prediction shrink by the square root of the share of the variance that
 /// the rows near it leave open.
@@ -245,9 +201,16 @@ JsonValue predict_plan(const CalibrateRequest& request, const Library& library,
                        const std::vector<CalibrationPoint>& points,
                        const Calibration& calibration) {
   Scenario as_given = read_scenario(request.predict, library, {.overrides = request.overrides});
+  // --set's words for what the command line sets, and over it the fitted values that the scenario takes.
+  Overrides overrides = request.overrides;
+  for (const FittedConstant& fitted : calibration.constants)
+    if (!fitted.is_kept())
+      for (auto& each :
+           on_all_places({{fitted.constant.pointer, text_of({fitted.value, fitted.given.unit})}},
+                         alike_places({fitted.constant}, as_given.resolved)))
+        overrides.push_back(std::move(each));
   const Scenario plan =
-      read_scenario(request.predict, library,
-                    {.overrides = with_fitted(request.overrides, calibration, as_given.resolved)});
+      read_scenario(request.predict, library, {.overrides = std::move(overrides)});
   SimulateOptions options;
   options.evidence = &library;
   const Report report = simulate(plan, options).report;
@@ -278,7 +241,7 @@ std::string prediction_text(const JsonValue& prediction, const std::string& file
   const html::DataView view{&prediction};
   const auto time = [&](const char* pointer) {
     const Seconds at{view.amount(pointer)};
-    return time_text(at, at);
+    return detail::time_text(at, at);
   };
   std::string line = "\n" + file + ": " + time("/iteration_time_s") +
                      " per iteration with these constants\n  anchored by " +
@@ -440,8 +403,8 @@ void write_files(const CalibrateRequest& request, const Library& library,
       if (!stands_in(fitted.constant, *request.file))
         messages << "calibrate: " << fitted.constant.name << " stands in another kind of file\n";
   }
-  if (request.residuals.empty()) return;
-  messages << "calibrate: wrote " << request.residuals.string() << "\n";
+  if (!request.residuals.empty())
+    messages << "calibrate: wrote " << request.residuals.string() << "\n";
 }
 
 int run_advise(const CalibrateRequest& request, const Library& library, std::ostream& out,
@@ -459,18 +422,6 @@ int run_advise(const CalibrateRequest& request, const Library& library, std::ost
               : advice_text(advice, request.advise_name, request.against_name))
       << std::flush;
   return 0;
-}
-
-std::string result_text(const CalibrateRequest& request, const CalibrationPoints& points,
-                        const Calibration& calibration, std::size_t num_predictions,
-                        const std::optional<JsonValue>& prediction) {
-  if (request.format == ResultFormat::text)
-    return calibration_text(calibration, points, num_predictions) +
-           (prediction ? prediction_text(*prediction, request.predict_name, points.points.size())
-                       : "");
-  JsonValue document = calibration_value(calibration, points, num_predictions);
-  if (prediction) document.set("prediction", *prediction);
-  return pretty_text(document) + "\n";
 }
 
 int run_draws(const CalibrateRequest& request, const std::vector<CalibrationPoint>& points,
@@ -543,10 +494,14 @@ std::string bound_text(const FittedConstant& fitted) {
 std::string calibration_text(const Calibration& calibration, const CalibrationPoints& points,
                              std::size_t num_predictions) {
   const std::size_t sizes = std::max<std::size_t>(1, calibration.by_size.size());
-  return count_text(points.points.size(), "point") + " of " + listed(set_names(points)) + "; " +
-         count_text(sizes, "model size") + "; " + std::to_string(num_predictions) +
-         " simulations\n" + constants_text(calibration) + scores_text(calibration, points) +
-         sets_text(calibration, points) + groups_text(calibration) + skipped_text(points);
+  std::string text = count_text(points.points.size(), "point") + " of " +
+                     listed(set_names(points)) + "; " + count_text(sizes, "model size") + "; " +
+                     std::to_string(num_predictions) + " simulations\n" +
+                     constants_text(calibration) + scores_text(calibration, points) +
+                     sets_text(calibration, points) + groups_text(calibration);
+  if (!points.skipped.empty()) text += "\n";
+  for (const auto& [point, why] : points.skipped) text += "  skipped " + point + ": " + why + "\n";
+  return text;
 }
 
 JsonValue skipped_value(const std::vector<std::pair<std::string, std::string>>& skipped) {
@@ -559,6 +514,14 @@ JsonValue calibration_value(const Calibration& calibration, const CalibrationPoi
                             std::size_t num_predictions) {
   const std::vector<HeldOut>&by_size = calibration.by_size, &by_fold = calibration.by_fold;
   const bool has_sizes = !by_size.empty(), has_folds = !by_fold.empty();
+  JsonValue::Array list;
+  for (const ScoredRow& row : calibration.in_sample)
+    list.push_back(object_of({{"set", points.points[list.size()].set},
+                              {"id", row.id},
+                              {"size", row.group},
+                              {"measured_s", row.measured},
+                              {"predicted_s", row.predicted},
+                              {"error", row.error()}}));
   const auto score_of = [](bool is_known, const std::vector<ScoredRow>& rows) {
     return is_known ? std::optional(score_value(rows)) : std::nullopt;
   };
@@ -574,7 +537,7 @@ JsonValue calibration_value(const Calibration& calibration, const CalibrationPoi
        {"random_folds", score_of(has_folds, all_of(by_fold))},
        {"random_folds_anchored", score_of(has_folds, all_of(by_fold, &HeldOut::anchored))},
        {"folds", only_if(has_folds, groups_value(calibration, by_fold))},
-       {"points", points_value(calibration, points)},
+       {"points", JsonValue(std::move(list))},
        {"skipped", skipped_value(points.skipped)},
        {"simulations", num_predictions}});
 }
@@ -597,17 +560,6 @@ std::string provenance(const Calibration& calibration,
   else if (!calibration.by_fold.empty())
     text += ", random folds " + percent_text(score(all_of(calibration.by_fold)).mape);
   return text + ")";
-}
-
-/// Makes room for the node type that `pointer` names where a platform has it from the one that it extends: node types merge one by one.
-void make_room_for_node_type(JsonValue& document, const std::string& pointer) {
-  constexpr std::string_view node_types = "/node_types/";
-  if (!pointer.starts_with(node_types)) return;
-  if (document.find("node_types") == nullptr)
-    document.set("node_types", JsonValue(JsonValue::Array{}, {}));
-  JsonValue::Array& types = document.find("node_types")->array();
-  const auto index = static_cast<std::size_t>(std::stoul(pointer.substr(node_types.size())));
-  while (types.size() <= index) types.emplace_back(JsonValue::Object{}, Origin{});
 }
 
 std::string fitted_file_text(const FittedFile& file, const Calibration& calibration,
@@ -638,7 +590,14 @@ std::string fitted_file_text(const FittedFile& file, const Calibration& calibrat
     for (const FitConstant& place : places) {
       const std::string pointer = pointer_in_file(place, file);
       const std::size_t slash = pointer.rfind('/');
-      make_room_for_node_type(document, pointer);
+      // Room for a node type that a platform has from the one that it extends: node types merge one by one.
+      if (constexpr std::string_view node_types = "/node_types/"; pointer.starts_with(node_types)) {
+        if (document.find("node_types") == nullptr)
+          document.set("node_types", JsonValue(JsonValue::Array{}, {}));
+        JsonValue::Array& types = document.find("node_types")->array();
+        const auto index = static_cast<std::size_t>(std::stoul(pointer.substr(node_types.size())));
+        while (types.size() <= index) types.emplace_back(JsonValue::Object{}, Origin{});
+      }
       const bool is_set =
           set_at(document, pointer,
                  fitted.given.unit.empty() ? JsonValue(rounded)
@@ -722,8 +681,15 @@ int run_calibrate(const CalibrateRequest& request, const Library& library, std::
   std::optional<JsonValue> prediction;
   if (!request.predict.empty())
     prediction = predict_plan(request, library, points.points, calibration);
-  out << result_text(request, points, calibration, predictor.num_predictions(), prediction)
-      << std::flush;
+  if (request.format == ResultFormat::text) {
+    out << calibration_text(calibration, points, predictor.num_predictions());
+    if (prediction) out << prediction_text(*prediction, request.predict_name, points.points.size());
+  } else {
+    JsonValue document = calibration_value(calibration, points, predictor.num_predictions());
+    if (prediction) document.set("prediction", *prediction);
+    out << pretty_text(document) << "\n";
+  }
+  out << std::flush;
   if (refuse_bounds(request, calibration, messages)) return 1;
   if (refuse_kept(request, calibration, messages)) return 1;
   write_files(request, library, points.points, calibration, messages);

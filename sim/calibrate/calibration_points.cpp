@@ -9,15 +9,12 @@
 #include <iterator>
 #include <numeric>
 
-#include "core/json_value.hpp"
 #include "core/mapped.hpp"
 #include "core/number_in.hpp"
 #include "core/option_error.hpp"
 #include "core/text_list.hpp"
-#include "evidence/evidence.hpp"
 #include "report/number_text.hpp"
 #include "scenario/overrides.hpp"
-#include "scenario/scenario.hpp"
 
 namespace windtunnel {
 namespace {
@@ -52,24 +49,6 @@ double covariance(const AnchorPlace& a, const AnchorPlace& b) {
 
 bool share_stack(const AnchorPlace& a, const AnchorPlace& b) {
   return !a.stack.empty() && a.stack == b.stack;
-}
-
-/// The believed part of an agreed shift: a stack that is further off than most stacks needs more rows to show it. Each row bears witness
-/// to one spread of stacks, n spreads in all:  s / sqrt(1 + (s / (n spread))^2). Own; three rows that happen to be the slowest of
-/// their set no longer make the others worse than they were (draw_check_test).
-double believed_shift(double agreed, std::size_t rows) {
-  if (rows == 0) return 0;
-  return agreed / std::hypot(1, agreed / (static_cast<double>(rows) * stack_spread));
-}
-
-/// Share of the variance of an unmeasured stack's row that so many rows leave; 1 with too few to agree.
-double left_by_stack(std::size_t rows) {
-  constexpr std::size_t least_rows = 3;
-  if (rows < least_rows) return 1;
-  const double of_stack = stack_spread * stack_spread,
-               of_row = unmeasured_row_noise * unmeasured_row_noise;
-  const double left = of_stack * of_row / (static_cast<double>(rows) * of_stack + of_row);
-  return (left + of_row) / (of_stack + of_row);
 }
 
 /// The process among kin, after what the stack's rows agree on.
@@ -136,34 +115,12 @@ constexpr KnownConstant known_constants[]{
 /// A pointer without known bounds is looked for between a tenth of its start and ten times it.
 constexpr double unknown_range = 10;
 
-FitBounds parse_bounds(const std::string& option, const std::string& text) {
-  const std::size_t dots = text.find("..");
-  const auto lower = number_in(std::string_view(text).substr(0, dots));
-  const auto upper =
-      dots == std::string::npos ? std::nullopt : number_in(std::string_view(text).substr(dots + 2));
-  if (!lower || !upper || *lower <= 0 || *upper <= *lower)
-    throw option_error("--fit", option, "\"" + text + "\" is no pair of bounds above 0",
-                       "write them as in emax=0.6..1");
-  return {*lower, *upper};
-}
-
 [[noreturn]] void refuse_name(const std::string& option, const std::string& name) {
   const auto names = mapped<std::string>(known_constants, &KnownConstant::name);
   const std::string nearest = closest_match(name, names);
   throw option_error("--fit", option, "\"" + name + "\" is no constant that can be fitted",
                      nearest.empty() ? "a JSON pointer, or one of " + listed(names)
                                      : "did you mean \"" + nearest + "\"?");
-}
-
-NumberWithUnit given_value(const FitConstant& constant, JsonValue& resolved,
-                           const std::string& point) {
-  if (const auto number = number_at(resolved, constant.pointer)) return *number;
-  const std::string nearest = closest_known_pointer(constant.pointer);
-  throw option_error("--fit", constant.name,
-                     "the scenario of " + point + " has no number at " + constant.pointer,
-                     nearest.empty() || nearest == constant.pointer
-                         ? "windtunnel show --resolved prints all that there are"
-                         : "did you mean " + nearest + "?");
 }
 
 CalibrationPoint read_point(const MeasurementSet& set, const MeasurementPoint& measured,
@@ -183,8 +140,17 @@ CalibrationPoint read_point(const MeasurementSet& set, const MeasurementPoint& m
     return number.is_fitted_on(set.name);
   });
   point.size = size_name(total_parameters(scenario.model));
-  for (const FitConstant& constant : reading.constants)
-    point.given.push_back(given_value(constant, scenario.resolved, point.id));
+  for (const FitConstant& constant : reading.constants) {
+    const auto number = number_at(scenario.resolved, constant.pointer);
+    const std::string nearest = number ? "" : closest_known_pointer(constant.pointer);
+    if (!number)
+      throw option_error("--fit", constant.name,
+                         "the scenario of " + point.id + " has no number at " + constant.pointer,
+                         nearest.empty() || nearest == constant.pointer
+                             ? "windtunnel show --resolved prints all that there are"
+                             : "did you mean " + nearest + "?");
+    point.given.push_back(*number);
+  }
   point.alike = alike_places(reading.constants, scenario.resolved);
   return point;
 }
@@ -214,11 +180,6 @@ double farthest_readable(double readable, double bound,
   }
   const double rounded = rounded_to(readable, digits);
   return is_readable(rounded) ? rounded : readable;
-}
-
-[[noreturn]] void refuse_constant(const FitConstant& constant, const std::string& why,
-                                  const std::string& suggestion) {
-  throw option_error("--fit", constant.name, why, suggestion);
 }
 
 }  // namespace
@@ -300,8 +261,20 @@ AnchoredShift AnchoredResiduals::at(const AnchorPlace& place) const {
   }
   const double agreed = agreed_shift(on_stack);
   const AnchoredShift near = shift_among(kin, agreed, place);
-  return {believed_shift(agreed, on_stack.size()) + near.mean,
-          left_by_stack(on_stack.size()) * near.left_open};
+  // The believed part of an agreed shift: a stack that is further off than most stacks needs more rows to show it. Each row bears witness to
+  // one spread of stacks, n spreads in all:  s / sqrt(1 + (s / (n spread))^2). Own; three rows that happen to be the slowest of their set no
+  // longer make the others worse than they were (draw_check_test).
+  const auto rows = static_cast<double>(on_stack.size());
+  const double believed =
+      on_stack.empty() ? 0 : agreed / std::hypot(1, agreed / (rows * stack_spread));
+  // Share of the variance of an unmeasured stack's row that so many rows leave; 1 with too few to agree.
+  constexpr std::size_t least_rows = 3;
+  const double of_stack = stack_spread * stack_spread,
+               of_row = unmeasured_row_noise * unmeasured_row_noise;
+  const double left = of_stack * of_row / (rows * of_stack + of_row);
+  const double left_by_stack =
+      on_stack.size() < least_rows ? 1 : (left + of_row) / (of_stack + of_row);
+  return {believed + near.mean, left_by_stack * near.left_open};
 }
 
 std::size_t AnchoredResiduals::num_near(const AnchorPlace& place) const {
@@ -324,7 +297,15 @@ FitConstant parse_fit_constant(const std::string& text) {
     constant.bounds = known->bounds;
     constant.node_types = NodeTypes::alike;
   }
-  if (equals != std::string::npos) constant.bounds = parse_bounds(text, text.substr(equals + 1));
+  if (equals == std::string::npos) return constant;
+  const std::string bounds = text.substr(equals + 1);
+  const std::size_t dots = std::min(bounds.find(".."), bounds.size());
+  const auto lower = number_in(bounds.substr(0, dots)),
+             upper = number_in(bounds.substr(std::min(dots + 2, bounds.size())));
+  if (!lower || !upper || *lower <= 0 || *upper <= *lower)
+    throw option_error("--fit", text, "\"" + bounds + "\" is no pair of bounds above 0",
+                       "write them as in emax=0.6..1");
+  constant.bounds = FitBounds{*lower, *upper};
   return constant;
 }
 
@@ -396,8 +377,8 @@ void narrow_to_readable(std::vector<FitConstant>& constants,
     FitConstant& constant = constants[j];
     const double first = points.front().given[j].number;
     if (!constant.bounds && first <= 0)
-      refuse_constant(
-          constant,
+      throw option_error(
+          "--fit", constant.name,
           "its value is " + text_of(points.front().given[j]) + ", from which no bounds follow",
           "give them, as in " + constant.name + "=0.1..2");
     FitBounds bounds = range_of(constant, first).bounds;
@@ -409,17 +390,17 @@ void narrow_to_readable(std::vector<FitConstant>& constants,
       };
       if (given.number > 0 && !can_read(given.number * (1 + little)) &&
           !can_read(given.number * (1 - little)))
-        refuse_constant(constant, "is a whole number in " + point.id,
-                        "fit one that may have any value");
+        throw option_error("--fit", constant.name, "is a whole number in " + point.id,
+                           "fit one that may have any value");
       bounds.lower = farthest_readable(given.number, bounds.lower, can_read);
       bounds.upper = farthest_readable(given.number, bounds.upper, can_read);
     }
     if (!(bounds.lower < bounds.upper))
-      refuse_constant(constant,
-                      "no value between " + text_of({asked.lower, points.front().given[j].unit}) +
-                          " and " + text_of({asked.upper, points.front().given[j].unit}) +
-                          " can be read",
-                      "give bounds that its file may have");
+      throw option_error("--fit", constant.name,
+                         "no value between " +
+                             text_of({asked.lower, points.front().given[j].unit}) + " and " +
+                             text_of({asked.upper, points.front().given[j].unit}) + " can be read",
+                         "give bounds that its file may have");
     constant.bounds = bounds;
   }
 }

@@ -10,7 +10,6 @@
 #include <random>
 #include <utility>
 
-#include "calibrate/calibrate.hpp"
 #include "core/contracts.hpp"
 #include "core/mapped.hpp"
 #include "report/json_object.hpp"

@@ -7,7 +7,6 @@
 #include <map>
 #include <ostream>
 #include <random>
-#include <set>
 #include <utility>
 
 #include "core/contracts.hpp"
@@ -16,7 +15,6 @@
 #include "core/option_error.hpp"
 #include "core/quantile.hpp"
 #include "core/text_list.hpp"
-#include "memory/memory_correction.hpp"
 #include "report/json_object.hpp"
 #include "report/number_text.hpp"
 #include "simulate/memory_inputs.hpp"
@@ -52,24 +50,6 @@ JsonValue value_of(const MemoryCorrection& correction) {
                     {"analytic_mape", correction.held_out.analytic},
                     {"corrected_mape", correction.held_out.corrected},
                     {"speaks", correction.is_better() ? "correction" : "account"}});
-}
-
-std::string result_of(const std::vector<MemoryCorrection>& corrections, ResultFormat format) {
-  if (format == ResultFormat::text)
-    return joined(corrections, "\n", [](const MemoryCorrection& each) { return text_of(each); });
-  return pretty_text(object_of({{"schema", "windtunnel/memory-calibration-v1"},
-                                {"corrections", array_of(corrections, value_of)}})) +
-         "\n";
-}
-
-void expect_one_stack(const std::vector<MemoryCorrection>& corrections,
-                      const std::filesystem::path& out) {
-  for (const MemoryCorrection& correction : corrections)
-    if (correction.software != corrections.front().software)
-      throw option_error(
-          "-o", out.string(),
-          "the readings are of " + corrections.front().software + " and of " + correction.software,
-          "name sets of one stack");
 }
 
 using Matrix = Eigen::MatrixXd;
@@ -192,8 +172,19 @@ int run_memory_calibration(const CalibrateRequest& request, const std::filesyste
     messages << "calibrate: no readings of memory in two groups or more\n";
     return 1;
   }
-  if (!file.empty()) expect_one_stack(corrections, file);
-  out << result_of(corrections, request.format) << std::flush;
+  for (const MemoryCorrection& each : corrections)
+    if (!file.empty() && each.software != corrections.front().software)
+      throw option_error(
+          "-o", file.string(),
+          "the readings are of " + corrections.front().software + " and of " + each.software,
+          "name sets of one stack");
+  if (request.format == ResultFormat::text)
+    out << joined(corrections, "\n", [](const MemoryCorrection& each) { return text_of(each); });
+  else
+    out << pretty_text(object_of({{"schema", "windtunnel/memory-calibration-v1"},
+                                  {"corrections", array_of(corrections, value_of)}}))
+        << "\n";
+  out << std::flush;
   if (file.empty()) return 0;
   write_file_atomically(file, memory_correction_json(corrections.back()));
   messages << "calibrate: wrote " << file.string() << "\n";
