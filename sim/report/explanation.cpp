@@ -1,13 +1,13 @@
 #include "report/explanation.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <map>
 #include <string_view>
 #include <tuple>
 
 #include "core/count_text.hpp"
+#include "core/enum_array.hpp"
 #include "core/json_build.hpp"
 #include "core/text_list.hpp"
 #include "report/json_object.hpp"
@@ -350,17 +350,9 @@ JsonValue what_if_value(const Explanation& explanation, const WhatIfResult& resu
 
 std::string number(std::size_t value) { return std::to_string(value); }
 
-const char* what_of(Part part) {
-  static constexpr std::array<const char*, num_parts> names{"compute",
-                                                            "tensor collectives",
-                                                            "codec",
-                                                            "optimizer",
-                                                            "launches and overhead",
-                                                            "parameter gathers",
-                                                            "exchanges of tokens",
-                                                            "context exchanges"};
-  return names.at(static_cast<std::size_t>(part));
-}
+constexpr EnumArray<Part, const char*> part_names{
+    {{"compute", "tensor collectives", "codec", "optimizer", "launches and overhead",
+      "parameter gathers", "exchanges of tokens", "context exchanges"}}};
 const char* what_of(Traffic traffic) { return detail::traffic_names(traffic).what; }
 
 /// Sums up under names.
@@ -423,7 +415,7 @@ class PathReader {
     for (std::size_t i = 0; i <= last; ++i) {
       const Seconds time = i == last ? left : std::min(left, work.parts[i]);
       const auto part = static_cast<Part>(i);
-      const std::string what = what_of(part);
+      const std::string what = part_names[part];
       shares.add({.what = what + " of stage " + number(stage),
                   .topic = what,
                   .line = line_of(part),
@@ -502,30 +494,6 @@ class PathReader {
   const Timeline& timeline_;
   DelayOfSpan delay_of_;
 };
-
-/// Segment that a step belongs to: the place on the critical path.
-PathSegment segment_of(const CriticalStep& step, const Plan& plan, const Timeline& timeline,
-                       const PathReader& reader) {
-  const std::size_t index = step.activity.index;
-  PathSegment segment{"", "", step.activity.kind, step.begin, step.end, 1};
-  switch (step.activity.kind) {
-    case Activity::Kind::compute: {
-      const PlanDevice& device = plan.devices[timeline.computes[index].device.index()];
-      segment.what = "stage " + number(device.stage.index());
-      segment.where = detail::process_name(plan, device);
-      break;
-    }
-    case Activity::Kind::message:
-      segment.what = reader.transfer_name(timeline.messages[index]);
-      break;
-    case Activity::Kind::collective:
-      segment.what = reader.name_of(timeline.collectives[index]);
-      break;
-    case Activity::Kind::event:
-      break;
-  }
-  return segment;
-}
 
 }  // namespace
 
@@ -704,7 +672,17 @@ std::vector<PathSegment> path_segments(const Plan& plan, const ProgramSet& progr
   std::vector<PathSegment> segments;
   for (const CriticalStep& step : path.steps) {
     if (step.activity.kind == Activity::Kind::event) continue;
-    PathSegment next = segment_of(step, plan, timeline, reader);
+    const std::size_t index = step.activity.index;
+    PathSegment next{"", "", step.activity.kind, step.begin, step.end, 1};
+    if (step.activity.kind == Activity::Kind::compute) {
+      const PlanDevice& device = plan.devices[timeline.computes[index].device.index()];
+      next.what = "stage " + number(device.stage.index());
+      next.where = detail::process_name(plan, device);
+    } else {
+      next.what = step.activity.kind == Activity::Kind::message
+                      ? reader.transfer_name(timeline.messages[index])
+                      : reader.name_of(timeline.collectives[index]);
+    }
     if (!segments.empty() && segments.back().what == next.what &&
         segments.back().where == next.where && segments.back().kind == next.kind) {
       segments.back().end = next.end;

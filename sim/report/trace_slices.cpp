@@ -103,12 +103,6 @@ class SliceCollector {
   std::vector<StreamSlices> devices_;
 };
 
-void sort_slices(std::vector<Slice>& slices) {
-  std::ranges::stable_sort(slices, [](const Slice& a, const Slice& b) {
-    return std::pair{a.begin, -a.end} < std::pair{b.begin, -b.end};
-  });
-}
-
 /// Puts each slice on the first lane of its stream that is free; a full set of lanes gets one more.
 void spread(std::vector<Slice> slices, std::size_t first_lane, DeviceLanes& lanes) {
   const Stream stream = lanes[first_lane].stream;
@@ -129,7 +123,9 @@ DeviceLanes lanes_of(StreamSlices& streams) {
   DeviceLanes lanes;
   for (int i = 0; i < num_streams; ++i) lanes.push_back({static_cast<Stream>(i), 0, {}});
   for (std::size_t i = 0; i < num_streams; ++i) {
-    sort_slices(streams[i]);
+    std::ranges::stable_sort(streams[i], {}, [](const Slice& each) {
+      return std::pair{each.begin, -each.end};
+    });
     // A stream runs one op at a time: what is on the compute stream nests by itself.
     if (static_cast<Stream>(i) == Stream::compute)
       lanes[i].slices = std::move(streams[i]);
@@ -203,9 +199,8 @@ std::vector<Held> held_by_device(const Timeline& timeline, std::size_t num_devic
   return devices;
 }
 
-/// In order of time; what ends goes before what begins.
-std::vector<Change> changes_of(const Held& held) {
-  std::vector<Change> changes;
+std::vector<MemorySample> samples_of(const Held& held, const StageMemory& stage, Bytes activation) {
+  std::vector<Change> changes;  // in order of time; what ends goes before what begins
   for (const auto& [pair, interval] : held.pairs) {
     changes.push_back({interval.begin, +1, 0});
     changes.push_back({interval.end, -1, 0});
@@ -214,21 +209,11 @@ std::vector<Change> changes_of(const Held& held) {
     changes.push_back({held.step->begin, 0, +1});
     changes.push_back({held.step->end, 0, -1});
   }
-  std::ranges::stable_sort(changes, [](const Change& a, const Change& b) {
-    return std::pair{a.at, a.pairs + a.steps} < std::pair{b.at, b.pairs + b.steps};
+  std::ranges::stable_sort(changes, {}, [](const Change& each) {
+    return std::pair{each.at, each.pairs + each.steps};
   });
-  return changes;
-}
-
-int most_pairs(const std::vector<Change>& changes) {
-  int now = 0, most = 0;
-  for (const Change& change : changes) most = std::max(most, now += change.pairs);
-  return most;
-}
-
-std::vector<MemorySample> samples_of(const Held& held, const StageMemory& stage, Bytes activation) {
-  const std::vector<Change> changes = changes_of(held);
-  const int most = most_pairs(changes);
+  int in_flight = 0, most = 0;
+  for (const Change& change : changes) most = std::max(most, in_flight += change.pairs);
   const bool step_is_maximum = stage.peak == Moment::step && held.step;
   // Distance to the maximum while the most pairs are in flight.
   const Bytes below = step_is_maximum ? stage.at_peak(HeldKind::step_temporary) : Bytes{};
