@@ -4,18 +4,13 @@
 #include <cctype>
 #include <numeric>
 #include <sstream>
-#include <string>
-#include <utility>
 
 #include "core/contracts.hpp"
 #include "core/count_text.hpp"
 #include "core/json_build.hpp"
 #include "core/option_error.hpp"
 #include "core/utf8.hpp"
-#include "importers/log_text.hpp"
 #include "platform/network.hpp"
-#include "platform/platform_json.hpp"
-#include "scenario/scenario.hpp"
 #include "scenario/scenario_files.hpp"
 
 namespace windtunnel {

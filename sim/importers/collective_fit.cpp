@@ -1,16 +1,11 @@
 #include "importers/collective_fit.hpp"
 
-#include <algorithm>
-#include <cmath>
-#include <functional>
 #include <numeric>
 #include <set>
 #include <string_view>
-#include <utility>
 
 #include "core/mapped.hpp"
 #include "cost/collective_cost.hpp"
-#include "importers/base_platform.hpp"
 #include "platform/network.hpp"
 #include "report/number_text.hpp"
 #include "units/quantity_reader.hpp"

@@ -5,7 +5,6 @@
 #include <limits>
 #include <tuple>
 #include <utility>
-#include <vector>
 
 #include "core/json_build.hpp"
 #include "core/text_list.hpp"

@@ -5,10 +5,8 @@
 #include <cctype>
 #include <initializer_list>
 #include <limits>
-#include <map>
 #include <optional>
 #include <unordered_map>
-#include <utility>
 
 #include "core/mapped.hpp"
 #include "core/utf8.hpp"
@@ -236,10 +234,15 @@ class GpuTraceBuilder {
                    "they are microseconds");
     GpuEvent event;
     event.work = work;
-    event.kind = work == GpuWork::compute
-                     ? kernel_kind(text.field("name"), event.work)
-                     : names_.number_of(work == GpuWork::copy ? direction_in(text.field("name"))
-                                                              : std::string());
+    std::string direction;  // "DtoH" of "Memcpy DtoH (Device -> Pinned)"
+    if (const std::string& name = text.field("name"); work == GpuWork::copy) {
+      const std::size_t from = name.find(' ');
+      direction = from == std::string::npos
+                      ? "other"
+                      : name.substr(from + 1, name.find(' ', from + 1) - from - 1);
+    }
+    event.kind = work == GpuWork::compute ? kernel_kind(text.field("name"), event.work)
+                                          : names_.number_of(direction);
     event.group = names_.number_of({});
     if (event.work == GpuWork::communication) {
       // The description of its group, or the name by which the head describes it.
@@ -367,12 +370,6 @@ std::string communication_in(std::string_view kernel) {
   return name.starts_with("triton_") || has(name, "gemm") ? "" : function_in(kernel);
 }
 
-std::string direction_in(std::string_view name) {
-  const std::size_t from = name.find(' ');
-  if (from == std::string_view::npos) return "other";
-  return std::string(name.substr(from + 1, name.find(' ', from + 1) - from - 1));
-}
-
 const char* compute_kind_of(std::string_view kernel) {
   const char* kind = first_match(lower_case(kernel), "compute");
   return kind != nullptr ? kind : unknown_kernels;
@@ -440,13 +437,6 @@ GpuTrace read_gpu_trace(TextInput& input) {
                    "record it with ProfilerActivity.CUDA");
   reader.problems().throw_if_any();
   return trace;
-}
-
-bool looks_like_trace(std::string_view beginning) {
-  for (const std::string_view key :
-       {"\"traceEvents\"", "\"schemaVersion\"", "\"deviceProperties\"", "\"distributedInfo\""})
-    if (beginning.find(key) != std::string_view::npos) return true;
-  return false;
 }
 
 }  // namespace windtunnel

@@ -25,8 +25,6 @@ CommClass comm_class_of(std::string_view description);
 /// Operation of a communicating kernel, with its library: "nccl AllReduce" of "ncclDevKernel_AllReduce_Sum_f32_RING_LL(…)",
 /// "DeepEP dispatch" of "void deep_ep::internode::dispatch<false, 8>(…)"; empty for a kernel that computes.
 std::string communication_in(std::string_view kernel);
-/// "DtoH" of "Memcpy DtoH (Device -> Pinned)"; "other" where there is none.
-std::string direction_in(std::string_view name);
 /// Kind of computation of a kernel, by the naming of libraries ("ampere_sgemm_128x64_nn" is a matrix product). First match of a
 /// list, `unknown_kernels` where nothing matches.
 const char* compute_kind_of(std::string_view kernel);
@@ -126,9 +124,5 @@ struct GpuTrace {
 /// Reads to the end; events that lack what they need, or whose times are impossible, are problems
 /// with file, line and byte. Throws InputError with all of them, or where the text is no JSON.
 GpuTrace read_gpu_trace(TextInput& input);
-
-/// True if a JSON object that begins like this is a trace: it has the key "traceEvents", or one of
-/// those that the profiler writes before it.
-bool looks_like_trace(std::string_view beginning);
 
 }  // namespace windtunnel

@@ -7,25 +7,17 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
-#include <map>
 #include <optional>
-#include <set>
 #include <sstream>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 #include "core/count_text.hpp"
 #include "core/edit_distance.hpp"
 #include "core/file_io.hpp"
-#include "core/json_value.hpp"
 #include "core/option_error.hpp"
 #include "core/text_list.hpp"
 #include "core/utf8.hpp"
 #include "importers/base_platform.hpp"
 #include "importers/log_text.hpp"
-#include "report/json_object.hpp"
 #include "report/number_text.hpp"
 
 namespace windtunnel {
@@ -163,14 +155,6 @@ bool is_variable_name(std::string_view text) {
   return !text.empty() && std::ranges::all_of(text, [](char c) {
     return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
   });
-}
-
-/// "TP" of "${TP}", which --args can give; empty: another expression.
-std::string named_variable(std::string_view text) {
-  const std::size_t begin = text.find("${"), end = text.find('}');
-  if (begin == std::string_view::npos || end == std::string_view::npos || end < begin) return {};
-  const std::string_view name = text.substr(begin + 2, end - begin - 2);
-  return std::string(is_variable_name(name) ? name : std::string_view());
 }
 
 /// "WORLD_SIZE=2" of arguments that have it behind a word that is none: to a shell it is such a word, too.
@@ -385,7 +369,18 @@ LaunchScenario::LaunchScenario(const ImportRequest& request, const Library& libr
     if (known.find("keys")->find(each.key) == nullptr && !is_harmless(each) &&
         (refused == nullptr || refused->find(each.key) == nullptr))
       unknown.push_back(&each);
-  refuse_misspelt(unknown, *known.find("keys"));
+  // Settings that are hardly anything but misspelt ones of the table: without them the run would be another one.
+  std::vector<std::string> free;  // what the file gives in its own spelling is not given again
+  for (const JsonValue::Member& member : known.find("keys")->object())
+    if (settings_.find(member.key) == nullptr) free.push_back(member.key);
+  std::vector<std::string> misspelt;
+  for (const LaunchSetting* const each : unknown)
+    if (const std::string meant = misspelt_match(each->key, free); !meant.empty())
+      misspelt.push_back("line " + std::to_string(each->line) + ": " + each->written +
+                         " is not known; did you mean " + written_like(*each, meant) + "?");
+  if (!misspelt.empty())
+    refuse(", " + joined(misspelt, "; "),
+           "correct it, or take it out if it is an option of a program of your own");
   for (const char* const size : {"num-layers", "hidden-size"})
     for (const LaunchSetting* const each : unknown)
       if (settings_.find(size) == nullptr && closest_match(each->key, {size}) == size)
@@ -464,21 +459,6 @@ std::string LaunchScenario::written_like(const LaunchSetting& setting, std::stri
   if (setting.written.find('_') != std::string::npos) std::ranges::replace(key, '-', '_');
   const bool is_option = !settings_.program.empty() && key.find('.') == std::string::npos;
   return (is_option ? "--" : "") + key;
-}
-
-void LaunchScenario::refuse_misspelt(const std::vector<const LaunchSetting*>& unknown,
-                                     const JsonValue& keys) const {
-  std::vector<std::string> free;  // what the file gives in its own spelling is not given again
-  for (const JsonValue::Member& member : keys.object())
-    if (settings_.find(member.key) == nullptr) free.push_back(member.key);
-  std::vector<std::string> problems;
-  for (const LaunchSetting* const each : unknown)
-    if (const std::string meant = misspelt_match(each->key, free); !meant.empty())
-      problems.push_back("line " + std::to_string(each->line) + ": " + each->written +
-                         " is not known; did you mean " + written_like(*each, meant) + "?");
-  if (!problems.empty())
-    refuse(", " + joined(problems, "; "),
-           "correct it, or take it out if it is an option of a program of your own");
 }
 
 void LaunchScenario::refuse(const std::string& message, const std::string& hint) const {
@@ -566,7 +546,12 @@ std::string LaunchScenario::or_variables(const std::vector<std::string>& pointer
 
 void LaunchScenario::leave_out(const LaunchSetting& setting, const std::string& pointer,
                                const std::string& why) {
-  const std::string variable = named_variable(setting.value);
+  // "TP" of "${TP}", which --args can give; empty: another expression.
+  const std::size_t begin = setting.value.find("${"), end = setting.value.find('}');
+  std::string variable;
+  if (begin != std::string::npos && end != std::string::npos && end > begin)
+    variable = setting.value.substr(begin + 2, end - begin - 2);
+  if (!is_variable_name(variable)) variable.clear();
   left_out_.push_back(
       {pointer, "line " + std::to_string(setting.line) + ": " + why + ", and is left out", {}});
   if (!variable.empty()) left_out_.back().variables.push_back(variable);
@@ -685,16 +670,10 @@ int LaunchScenario::at(const std::string& pointer, int fallback) const {
   return int_at(tree_, pointer, fallback);
 }
 
-bool LaunchScenario::has(const std::string& pointer) const {
-  return find_at(tree_, pointer) != nullptr;
-}
-
 bool LaunchScenario::is(const std::string& pointer, std::string_view text) const {
   const JsonValue* const value = find_at(tree_, pointer);
   return value != nullptr && value->is_string() && value->string() == text;
 }
-
-void LaunchScenario::erase(const std::string& pointer) { erase_at(tree_, pointer); }
 
 int LaunchScenario::gpus(int said) const {
   const int gpus = request_.options.gpus > 0 ? request_.options.gpus : said;

@@ -114,7 +114,7 @@ class LaunchScenario {
   int at(const std::string& pointer, int fallback) const;
   /// True if the text at a pointer of the scenario is `text`.
   bool is(const std::string& pointer, std::string_view text) const;
-  bool has(const std::string& pointer) const;
+  bool has(const std::string& pointer) const { return find_at(tree_, pointer) != nullptr; }
   /// True if the model has experts, also if it is named by --model.
   bool has_experts() const;
   /// Family of the model, also if it is named by --model.
@@ -149,7 +149,7 @@ class LaunchScenario {
   void set_default(const std::string& pointer, const Value& value) {
     if (!has(pointer)) set(pointer, value);
   }
-  void erase(const std::string& pointer);
+  void erase(const std::string& pointer) { erase_at(tree_, pointer); }
   /// Messages have the keys of settings as the file writes them.
   void note(std::string text) { imported_.notes.push_back(with_written_keys(std::move(text))); }
   void warn(std::string text) { imported_.warnings.push_back(with_written_keys(std::move(text))); }
@@ -164,9 +164,6 @@ class LaunchScenario {
   /// What the file that --model names, or else the file itself, says of the model.
   JsonValue model() const;
   void refuse_other_models(const JsonValue* refused) const;
-  /// Refuses settings that no table knows and that are hardly anything but misspelt ones that it translates: without them the run would be another one.
-  void refuse_misspelt(const std::vector<const LaunchSetting*>& unknown,
-                       const JsonValue& keys) const;
   /// "--num-layers", "zero_optimization.stage": the key as the setting is written.
   std::string written_like(const LaunchSetting& setting, std::string key) const;
   /// Throws an InputError about the file: `message` follows its name.

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <optional>
-#include <utility>
 
 #include "core/utf8.hpp"
 

@@ -4,12 +4,9 @@
 #include <boost/math/distributions/students_t.hpp>
 #include <charconv>
 #include <cmath>
-#include <limits>
 #include <map>
 #include <numeric>
-#include <optional>
 #include <set>
-#include <string>
 #include <tuple>
 #include <utility>
 

@@ -8,13 +8,11 @@
 #include <optional>
 #include <set>
 #include <utility>
-#include <vector>
 
 #include "core/contracts.hpp"
 #include "core/json_build.hpp"
 #include "core/text_input.hpp"
 #include "core/text_list.hpp"
-#include "importers/gpu_totals.hpp"
 #include "importers/trace_event_reader.hpp"
 #include "report/chart.hpp"
 #include "report/chrome_trace.hpp"
@@ -262,7 +260,11 @@ bool is_trace_file(const std::filesystem::path& file) {
   if (!std::filesystem::is_regular_file(file, ignored)) return false;  // a pipe is read once
   TextInput input(file);
   const std::string_view beginning = input.beginning();
-  return looks_like_trace(beginning) || detail::is_tar(beginning);
+  // The key of the events, or one of those that the profiler writes before it.
+  for (const std::string_view key :
+       {"\"traceEvents\"", "\"schemaVersion\"", "\"deviceProperties\"", "\"distributedInfo\""})
+    if (beginning.find(key) != std::string_view::npos) return true;
+  return detail::is_tar(beginning);
 }
 
 Seconds ComparedTimeline::of_one(std::int64_t nanoseconds) const {

@@ -184,7 +184,8 @@ class ConfigReader {
                           : reader_->optional_bool("tie_word_embeddings", false);
     const int depths = optional(
         {"num_nextn_predict_layers", "mtp_num_hidden_layers", "num_mtp_modules"}, most_predicted);
-    const int size = latent ? 0 : head_size();
+    const int size = latent ? 0 : optional(head_size_names, most_hidden);  // 0: hidden over heads
+    const bool has_own_size = size > 0 && std::int64_t{size} * heads_ != hidden_;
     JsonValue file = object_of({{"family", family},
                                 {"layers", layers_},
                                 {"hidden", hidden_},
@@ -197,7 +198,7 @@ class ConfigReader {
                                 {"rotary", *ours.find("rotary")},
                                 {"tied_embeddings", ties},
                                 {"mtp_layers", only_if(depths > 0, depths)},
-                                {"head_size", only_if(size > 0, size)}});
+                                {"head_size", only_if(has_own_size, size)}});
     // False is the default, but for the halves of GPT-NeoX's layers, which run in parallel.
     const auto is_default = [&](const JsonValue::Member& member) {
       const bool* flag = std::get_if<bool>(&member.value.content);
@@ -321,12 +322,6 @@ class ConfigReader {
     }
     if (type == "chatglm" && !is_on("rmsnorm")) resolved.set("norm_bias", JsonValue(true));
     return resolved;
-  }
-
-  /// 0: the hidden size over the heads.
-  int head_size() {
-    const int size = optional(head_size_names, most_hidden);
-    return size > 0 && std::int64_t{size} * heads_ != hidden_ ? size : 0;
   }
 
   /// Layers of which some see only a window of the tokens before them.

@@ -33,21 +33,18 @@ int first_number(const LaunchScenario& scenario, std::initializer_list<const cha
 /// GPUs as launchers count them: nodes times processes per node, or the ranks that srun or mpirun start. A note says what was not torchrun's own; 0: the
 /// file does not say.
 int num_gpus(LaunchScenario& scenario) {
-  const auto first = [&](std::initializer_list<const char*> keys) {
-    return first_number(scenario, keys);
-  };
-  const int nodes = first({"nnodes", "num-nodes", "launcher-nodes"});
+  const int nodes = first_number(scenario, {"nnodes", "num-nodes", "launcher-nodes"});
   const int tasks = scenario.number("launcher-ntasks");
   const int tasks_of_node = scenario.number("launcher-ntasks-per-node");
   const bool has_torchrun = scenario.settings().find("nproc-per-node") != nullptr;
-  int of_node = first({"nproc-per-node", "num-gpus", "devices"});
+  int of_node = first_number(scenario, {"nproc-per-node", "num-gpus", "devices"});
   if (of_node == 0 && !has_torchrun && tasks > std::max(1, nodes)) {
     scenario.note("GPUs: " + std::to_string(tasks) + ", the ranks that srun or mpirun start");
     return tasks;
   }
   const std::string launched = scenario.text("nproc-per-node");
   if (of_node == 0 && !has_torchrun && tasks_of_node > 1) of_node = tasks_of_node;
-  if (of_node == 0) of_node = first({"launcher-gpus-per-node"});
+  if (of_node == 0) of_node = scenario.number("launcher-gpus-per-node");
   if (of_node == 0 && (launched == "gpu" || launched == "auto")) of_node = scenario.gpus_per_node();
   if (of_node == 0 && !has_torchrun) of_node = tasks_of_node;
   if (of_node == 0) return scenario.number("launcher-gpus");

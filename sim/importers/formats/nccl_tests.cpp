@@ -78,18 +78,6 @@ std::optional<CollectiveKind> collective_of(const std::string& name, const Origi
   return std::nullopt;
 }
 
-/// Contradiction between the columns of a line; empty: none.
-std::string contradiction(const NcclLine& line, CollectiveKind collective, int ranks) {
-  const double algbw = algorithm_bandwidth(line), busbw = algbw * bus_factor(collective, ranks);
-  if (!agree(line.algbw, algbw))
-    return "algbw is " + significant_text(line.algbw, 4) + " GB/s, but " +
-           significant_text(line.bytes, 10) + " B in " + significant_text(line.time_us, 6) +
-           " us are " + significant_text(algbw, 4);
-  if (agree(line.busbw, busbw)) return {};
-  return "busbw is " + significant_text(line.busbw, 4) + " GB/s, but " + nccl_name_of(collective) +
-         " over " + std::to_string(ranks) + " GPUs makes it " + significant_text(busbw, 4);
-}
-
 void add_wrong_values(const std::string& number, const Origin& place, Problems& problems) {
   add_problem(problems, place,
               "nccl-tests found " + number + " wrong values: the times of such a run mean nothing",
@@ -118,7 +106,17 @@ void add_lines(const std::vector<NcclLine>& lines, const std::string& name, cons
   if (!collective) return;
   run.collective = *collective;
   for (const NcclLine& line : lines) {
-    const std::string wrong = contradiction(line, run.collective, run.ranks);
+    const double algbw = algorithm_bandwidth(line),
+                 busbw = algbw * bus_factor(run.collective, run.ranks);
+    std::string wrong;
+    if (!agree(line.algbw, algbw))
+      wrong = "algbw is " + significant_text(line.algbw, 4) + " GB/s, but " +
+              significant_text(line.bytes, 10) + " B in " + significant_text(line.time_us, 6) +
+              " us are " + significant_text(algbw, 4);
+    else if (!agree(line.busbw, busbw))
+      wrong = "busbw is " + significant_text(line.busbw, 4) + " GB/s, but " +
+              nccl_name_of(run.collective) + " over " + std::to_string(run.ranks) +
+              " GPUs makes it " + significant_text(busbw, 4);
     if (line.wrong != 0)
       add_wrong_values(significant_text(line.wrong, 6), line.origin, problems);
     else if (!wrong.empty())
@@ -145,6 +143,8 @@ class NcclTextReader {
 
   NcclRun read() {
     run_.has_end = false;
+    // A line like a row begins with a number of bytes, or most of its words are numbers, not what other programs print in between.
+    const auto is_number = [](const LogWord& word) { return number_in(word.text).has_value(); };
     for (const LogLine& line : log_.lines()) {
       const std::vector<LogWord>& words = line.words;
       run_.is_always_ring = run_.is_always_ring || says_ring(line.text);
@@ -153,7 +153,10 @@ class NcclTextReader {
         read_comment(line);
       else if (columns_ && words.size() > 1 && count_in(words[0].text) && count_in(words[1].text))
         read_row(line);
-      else if (columns_ && !run_.has_end && is_like_row(line))
+      else if (columns_ && !run_.has_end &&
+               (count_in(words[0].text) ||
+                (words.size() >= columns_->group &&
+                 2 * std::ranges::count_if(words, is_number) > std::ssize(words))))
         run_.unread.push_back(log_.at(line));
     }
     if (!columns_) {
@@ -249,15 +252,6 @@ class NcclTextReader {
     columns.group = times[1] - times[0];
     columns_ = columns;
     if (program_.empty()) place_ = log_.at(line);
-  }
-
-  /// True if the line begins with a number of bytes, or most words are numbers, as of a row, and not of what other programs print between them.
-  bool is_like_row(const LogLine& line) const {
-    const auto is_number = [](const LogWord& word) { return number_in(word.text).has_value(); };
-    const std::size_t least = columns_->group;
-    return count_in(line.words[0].text) ||
-           (line.words.size() >= least &&
-            2 * std::ranges::count_if(line.words, is_number) > std::ssize(line.words));
   }
 
   void read_row(const LogLine& line) {
