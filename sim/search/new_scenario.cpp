@@ -208,16 +208,6 @@ void check_whole_nodes(const NewScenarioRequest& request, GivenValues given,
         "--gpus " + std::to_string(fewer) + " or --gpus " + std::to_string(fewer + of_node)}});
 }
 
-/// Parts of a sequence worth a try: powers of two, of as many tokens as samples usually have.
-std::vector<int> contexts(const Scenario& scenario) {
-  constexpr int fewest_tokens = 8192, most = 16;
-  std::vector<int> parts{1};
-  if (scenario.plan.training.attention == Attention::flash)
-    while (parts.back() < most && scenario.model.sequence / parts.back() > fewest_tokens)
-      parts.push_back(parts.back() * 2);
-  return parts;
-}
-
 /// Lists for a search of a second.
 JsonValue short_search(const Scenario& scenario, int zero_stage) {
   JsonValue search =
@@ -229,8 +219,13 @@ JsonValue short_search(const Scenario& scenario, int zero_stage) {
   if (zero_stage == 3 && scenario.software.no_sync)
     search.set("no_sync", array_of(std::array{true, false}));
   if (scenario.model.moe) search.set("expert", numbers(expert_groups(scenario)));
-  if (const std::vector<int> parts = contexts(scenario); parts.size() > 1)
-    search.set("context", numbers(parts));
+  // Parts of a sequence worth a try: powers of two, of as many tokens as samples usually have.
+  constexpr int fewest_tokens = 8192, most = 16;
+  std::vector<int> parts{1};
+  if (scenario.plan.training.attention == Attention::flash)
+    while (parts.back() < most && scenario.model.sequence / parts.back() > fewest_tokens)
+      parts.push_back(parts.back() * 2);
+  if (parts.size() > 1) search.set("context", numbers(parts));
   return search;
 }
 

@@ -22,22 +22,6 @@ constexpr int falls = 4;
 constexpr double last_temperature = 1e-3;
 constexpr int sampled_moves = 64;
 
-/// Mean cost of a random move, without moves that gain.
-Seconds mean_loss(PlacementObjective& objective, PlacementMoves& moves) {
-  const Seconds start = objective.value();
-  Seconds sum{};
-  int losses = 0;
-  for (int i = 0; i < sampled_moves; ++i) {
-    objective.move(moves.draw(objective.slots()));
-    const Seconds loss = objective.value() - start;
-    objective.undo();
-    if (loss <= Seconds{0}) continue;
-    sum += loss;
-    ++losses;
-  }
-  return losses == 0 ? Seconds{0} : sum / static_cast<double>(losses);
-}
-
 std::vector<int> nodes_of(const PlacementObjective& objective) {
   std::vector<int> nodes;
   for (int slot = 0; slot < objective.num_units(); ++slot) nodes.push_back(objective.node_of(slot));
@@ -206,7 +190,17 @@ Annealed anneal(PlacementObjective& objective, const AnnealOptions& options) {
   Annealed best{objective.slots(), objective.value()};
   if (objective.num_units() < 2) return best;
   PlacementMoves moves(nodes_of(objective), options.seed);
-  const Seconds hottest = mean_loss(objective, moves);
+  Seconds sum{};  // of the costs of random moves, without moves that gain
+  int losses = 0;
+  for (int i = 0; i < sampled_moves; ++i) {
+    objective.move(moves.draw(objective.slots()));
+    const Seconds loss = objective.value() - best.value;
+    objective.undo();
+    if (loss <= Seconds{0}) continue;
+    sum += loss;
+    ++losses;
+  }
+  const Seconds hottest = losses == 0 ? Seconds{0} : sum / static_cast<double>(losses);
   const int moves_a_fall = std::max(1, options.moves / falls);
   const double cooling = std::pow(last_temperature, 1.0 / moves_a_fall);
   for (int fall = 0; fall < falls; ++fall) {

@@ -31,12 +31,6 @@ void place(const Scenario& base, const RankResult& result, RankedPlan& plan) {
   plan.time = found.simulated_after;
 }
 
-/// Penalty of a plan. The shares of waiting and communication are those of ranks on the GPUs in order.
-double penalty_of(const ObjectiveValue& objective, const RankedPlan& plan) {
-  return plan.is_simulated() ? objective.penalty(plan.time, shares_of(plan.breakdown))
-                             : plan.least_penalty;
-}
-
 /// Passes of one replica, by which the times of simulations go.
 double num_passes(const PlanChoice& choice) {
   const Parallel& parallel = choice.parallel;
@@ -333,7 +327,10 @@ void place_ranked_plans(const Scenario& base, RankResult& result) {
     ++result.placements_searched;
   }
   const ObjectiveValue objective(base, base.search.objective, "/search/objective");
-  for (RankedPlan& plan : result.plans) plan.penalty = penalty_of(objective, plan);
+  // The shares of waiting and communication are those of ranks on the GPUs in order.
+  for (RankedPlan& plan : result.plans)
+    plan.penalty = plan.is_simulated() ? objective.penalty(plan.time, shares_of(plan.breakdown))
+                                       : plan.least_penalty;
   std::ranges::stable_sort(result.plans, [](const RankedPlan& a, const RankedPlan& b) {
     return std::pair(a.method, a.penalty) < std::pair(b.method, b.penalty);
   });

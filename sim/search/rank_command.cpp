@@ -126,16 +126,6 @@ class PlanTextReader {
   bool has_schedule_ = false;
 };
 
-/// "█████▌   12 simulated, 9 to rule out, best 13.28 s"
-std::string progress_text(const RankProgress& progress) {
-  constexpr int width = 30;
-  const double done = static_cast<double>(progress.simulated);
-  const double share = done / (done + static_cast<double>(progress.left));
-  return left_aligned(bar_text(share, width), width) + " " + std::to_string(progress.simulated) +
-         " simulated, " + std::to_string(progress.left) + " to rule out" +
-         (progress.best ? ", best " + to_text(*progress.best) : "");
-}
-
 /// The plan that is asked for, by its row.
 const RankedPlan& chosen_plan(const RankRequest& request, const RankResult& result) {
   const auto row = static_cast<std::size_t>(request.plan) - 1;
@@ -318,8 +308,16 @@ PlanChoice read_plan_text(const std::string& text, const Scenario& base, const S
 }
 
 RankOptions rank_options(const RankRequest& request, ProgressLine& line) {
-  return {request.top, request.budget, request.jobs == 0 ? default_at_once() : request.jobs,
-          [&line](const RankProgress& progress) { line.show(progress_text(progress)); }};
+  // "█████▌   12 simulated, 9 to rule out, best 13.28 s"
+  const auto show = [&line](const RankProgress& progress) {
+    constexpr int width = 30;
+    const double done = static_cast<double>(progress.simulated);
+    const double share = done / (done + static_cast<double>(progress.left));
+    line.show(left_aligned(bar_text(share, width), width) + " " +
+              std::to_string(progress.simulated) + " simulated, " + std::to_string(progress.left) +
+              " to rule out" + (progress.best ? ", best " + to_text(*progress.best) : ""));
+  };
+  return {request.top, request.budget, request.jobs == 0 ? default_at_once() : request.jobs, show};
 }
 
 RankAnswer run_rank(const Scenario& base, const RankRequest& request, std::ostream& messages) {

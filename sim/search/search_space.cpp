@@ -373,8 +373,17 @@ class Enumeration {
     if (place == end_) return add(std::move(choice));
     const SearchKey& searched = search_keys()[place];
     const std::vector<int>& values = space_.values[place];
-    if (values.empty()) {
-      derive(*searched.key, choice);
+    if (values.empty()) {  // derived from those that have been chosen
+      const Key& key = *searched.key;
+      Parallel& parallel = choice.parallel;
+      if (key.pointer == plan_keys::data) {
+        const std::int64_t replica = parallel.ranks_of_replica();
+        parallel.data = space_.gpus % replica == 0 ? static_cast<int>(space_.gpus / replica) : 0;
+      } else if (key.pointer == plan_keys::schedule) {
+        parallel.schedule = schedule_of_chunks(base_, parallel.virtual_pipeline);
+      } else {
+        key.value.set(choice, unsearched_value(base_, key, choice));
+      }
       return vary(place + 1, std::move(choice));
     }
     if (values.size() == 1) {
@@ -425,19 +434,6 @@ class Enumeration {
     parallel.stage_layers = same ? written.stage_layers : std::vector<int>{};
     parallel.position_layers = same_chunks ? written.position_layers : std::vector<int>{};
     return parallel;
-  }
-
-  /// Derives values that are not searched from those that have been chosen.
-  void derive(const Key& key, PlanChoice& choice) const {
-    Parallel& parallel = choice.parallel;
-    if (key.pointer == plan_keys::data) {
-      const std::int64_t replica = parallel.ranks_of_replica();
-      parallel.data = space_.gpus % replica == 0 ? static_cast<int>(space_.gpus / replica) : 0;
-    } else if (key.pointer == plan_keys::schedule) {
-      parallel.schedule = schedule_of_chunks(base_, parallel.virtual_pipeline);
-    } else {
-      key.value.set(choice, unsearched_value(base_, key, choice));
-    }
   }
 
   void add(PlanChoice choice) {
