@@ -127,7 +127,8 @@ void Sweep::expect_effect(const Overrides& overrides) const {
   for (const auto& [pointer, text] : overrides) {
     // The swept pointer whose values replace what --set puts there.
     const auto outer = std::ranges::find_if(
-        points_.columns(), [&](const std::string& each) { return lies_inside(pointer, each); });
+        points_.columns(),
+        [&inner = pointer](const std::string& each) { return lies_inside(inner, each); });
     if (outer == points_.columns().end() && !points_.all_set(pointer)) continue;
     const std::string column = outer == points_.columns().end() ? pointer : *outer;
     const JsonValue value = value_of_override(pointer, text, problems);
