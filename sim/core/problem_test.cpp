@@ -243,7 +243,7 @@ TEST_CASE("a slip of the fingers finds the word that was meant") {
   CHECK(closest_match("h100", {"b200", "h100-sxm-80gb", "h100-sxm"}) == "h100-sxm");
   CHECK(closest_match("h10", {"b10", "h100-sxm"}) == "b10");
   CHECK(closest_match("hf", {"nemo", "hf-config"}) == "hf-config");
-  CHECK(closest_match("LAYERS", keys) == "layers");  // case is no slip
+  CHECK(closest_match("LAYERS", keys) == "layers");                   // case is no slip
   CHECK(closest_match("fp4", {"fp8", "mxfp8", "nvfp4"}) == "nvfp4");  // what has it all in it
 }
 

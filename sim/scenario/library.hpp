@@ -38,10 +38,9 @@ struct NamedPart {
   const LibraryKind* kind;
   const char* needed_key;  ///< without which an object there is no whole one; empty: none
 };
-inline constexpr std::array named_parts{NamedPart{"model", &model_files, "layers"},
-                                        NamedPart{"platform", &platform_files, "name"},
-                                        NamedPart{"software", &software_files, "name"},
-                                        NamedPart{"noise", &noise_files, ""}};
+inline constexpr std::array named_parts{
+    NamedPart{"model", &model_files, "layers"}, NamedPart{"platform", &platform_files, "name"},
+    NamedPart{"software", &software_files, "name"}, NamedPart{"noise", &noise_files, ""}};
 
 /// The file of the built-in `name`; it need not exist.
 std::filesystem::path library_file(const Library& library, const LibraryKind& kind,

@@ -667,7 +667,7 @@ document::Figures best_figures(const RankResult& result, const JsonValue& data) 
   return {
       {"per iteration", time_words(result.plans.front(), data, "/plans/0"), note},
       {"samples/s", Words(result.plans.front().is_simulated() ? "" : "≤ ") +
-                         figure(data, "/plans/0/samples_per_s", throughput_text)},
+                        figure(data, "/plans/0/samples_per_s", throughput_text)},
       {"memory of the fullest GPU", memory_words(result.plans.front(), data, "/plans/0"),
        result.plans.front().memory_verdict == MemoryVerdict::lower_bound ? "not known to fit" : ""},
       {"plans considered", figure(data, "/considered", grouped_text)},

@@ -391,13 +391,13 @@ void fill_warnings(const Outcome& o, Report& report) {
   if (scenario.memory_correction)
     report.warnings.push_back(correction_note(*scenario.memory_correction));
   const Parallel& parallel = scenario.plan.parallel;
-  if (parallel.sequence_parallel &&
-      scenario.model.sequence % (parallel.context * parallel.tensor) != 0)
+  const int tokens = scenario.model.sequence / parallel.context;
+  if (parallel.sequence_parallel && tokens % parallel.tensor != 0)
     report.warnings.push_back(
-        "samples of " + std::to_string(scenario.model.sequence) +
-        " tokens cannot be split evenly over context * tensor = " +
-        std::to_string(parallel.context * parallel.tensor) +
-        " ranks (sequence_parallel): the framework refuses or pads them, which is not simulated");
+        "the " + std::to_string(tokens) +
+        " tokens of a sample cannot be split evenly over tensor " +
+        std::to_string(parallel.tensor) +
+        " (sequence_parallel): the framework refuses or pads them, which is not simulated");
   constexpr int aligned = 8;
   if (scenario.plan.training.attention == Attention::standard &&
       scenario.model.head_size() % aligned != 0) {
