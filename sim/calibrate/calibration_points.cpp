@@ -38,12 +38,15 @@ double variance_of(const AnchorPlace& place) {
   return shared_spread * shared_spread + own_variance(place);
 }
 
+bool is_same_run(const AnchorPlace& a, const AnchorPlace& b) {
+  return !a.run.empty() && a.run == b.run;
+}
+
 double covariance(const AnchorPlace& a, const AnchorPlace& b) {
   double squared = 0;
   for (std::size_t i = 0; i < a.shares.size(); ++i)
     squared += (a.shares[i] - b.shares[i]) * (a.shares[i] - b.shares[i]);
-  const bool is_same_run = !a.run.empty() && a.run == b.run;
-  return (is_same_run ? own_variance(a) - repeat_noise * repeat_noise : 0) +
+  return (is_same_run(a, b) ? own_variance(a) - repeat_noise * repeat_noise : 0) +
          shared_spread * shared_spread * std::exp(-squared / (2 * length_scale * length_scale));
 }
 
@@ -51,8 +54,9 @@ bool share_stack(const AnchorPlace& a, const AnchorPlace& b) {
   return !a.stack.empty() && a.stack == b.stack;
 }
 
-/// The process among kin, after what the stack's rows agree on.
-AnchoredShift shift_among(const std::vector<const Anchor*>& kin, double agreed,
+/// The process among kin, after what the stack's rows agree on: of others by `agreed`, of the same run by as much of it as is believed, which
+/// is added to it.
+AnchoredShift shift_among(const std::vector<const Anchor*>& kin, double agreed, double believed,
                           const AnchorPlace& place) {
   if (kin.empty()) return {};
   const auto count = static_cast<Eigen::Index>(kin.size());
@@ -64,7 +68,7 @@ AnchoredShift shift_among(const std::vector<const Anchor*>& kin, double agreed,
       among(i, j) = i == j ? variance_of(anchor.place)
                            : covariance(anchor.place, kin[static_cast<std::size_t>(j)]->place);
     towards(i) = covariance(anchor.place, place);
-    missed(i) = anchor.residual - agreed;
+    missed(i) = anchor.residual - (is_same_run(anchor.place, place) ? believed : agreed);
   }
   const Eigen::VectorXd weights = among.ldlt().solve(towards);
   return {weights.dot(missed), 1 - weights.dot(towards) / variance_of(place)};
@@ -232,7 +236,10 @@ AnchorPlace anchor_place(const Scenario& scenario) {
   for (const int size : {plan.parallel.pipeline, plan.parallel.replicas(),
                          plan.training.micro_batch, plan.microbatches})
     place.shares.push_back(std::log(size));
-  place.run = resolved_hash(scenario.resolved);
+  JsonValue step = scenario.resolved;  // neither its length nor its noise make another run
+  step.erase("job");
+  step.erase("noise");
+  place.run = resolved_hash(step);
   return place;
 }
 
@@ -260,13 +267,13 @@ AnchoredShift AnchoredResiduals::at(const AnchorPlace& place) const {
     if (anchor.place.kin == place.kin) kin.push_back(&anchor);
   }
   const double agreed = agreed_shift(on_stack);
-  const AnchoredShift near = shift_among(kin, agreed, place);
   // The believed part of an agreed shift: a stack that is further off than most stacks needs more rows to show it. Each row bears witness to
   // one spread of stacks, n spreads in all:  s / sqrt(1 + (s / (n spread))^2). Own; three rows that happen to be the slowest of their set no
   // longer make the others worse than they were (draw_check_test).
   const auto rows = static_cast<double>(on_stack.size());
   const double believed =
       on_stack.empty() ? 0 : agreed / std::hypot(1, agreed / (rows * stack_spread));
+  const AnchoredShift near = shift_among(kin, agreed, believed, place);
   // Share of the variance of an unmeasured stack's row that so many rows leave; 1 with too few to agree.
   constexpr std::size_t least_rows = 3;
   const double of_stack = stack_spread * stack_spread,

@@ -83,6 +83,15 @@ TEST_CASE("a run that was measured is predicted as measured, but for what a repe
         doctest::Approx(0.2 * 2 * 0.0041 / (0.005 + 0.0041)));
 }
 
+TEST_CASE("on a stack that nobody measured a run that was measured is predicted as measured") {
+  std::vector<Anchor> anchors;
+  for (const char* run : {"a", "b", "c", "d"}) {
+    anchors.push_back({{"s", "k", {static_cast<double>(anchors.size()) * 9}, run}, std::log(2)});
+    const AnchoredShift shift = AnchoredResiduals(anchors).at(anchors.front().place);
+    CHECK(std::exp(shift.mean) == doctest::Approx(2).epsilon(0.06));
+  }
+}
+
 TEST_CASE("rows of another model or tensor width move nothing") {
   const AnchoredResiduals one({{{"", "a", {0}}, 0.2}});
   CHECK(one.at({"", "b", {0}}).mean == 0);

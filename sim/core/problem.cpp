@@ -287,6 +287,11 @@ std::string shortest_continuation(const std::string& lower_word,
   return shortest;
 }
 
+std::string digits_of(std::string text) {
+  std::erase_if(text, [](char c) { return c < '0' || c > '9'; });
+  return text;
+}
+
 }  // namespace
 
 std::string closest_match(std::string_view word, const std::vector<std::string>& candidates) {
@@ -295,22 +300,22 @@ std::string closest_match(std::string_view word, const std::vector<std::string>&
   const std::size_t limit = std::max(slips_in_a_short_word, word.size() / letters_per_slip);
   const std::string lower = lower_case(word);
   std::string best;
-  std::tuple<bool, std::size_t, std::size_t> best_distance{true, limit + 1, 0};
+  std::tuple<std::size_t, bool, std::size_t> best_distance{limit + 1, true, 0};
   for (const std::string& candidate : candidates) {
     const auto [shorter, longer] = std::minmax({word.size(), candidate.size()});
     if (longer - shorter > limit) continue;
-    // What has the whole word in it comes first: "fp4" is "nvfp4", not "fp8". Letters in the wrong case are no slip, but of two candidates
-    // the one in the right case wins.
+    // Another digit is a slip more: "fp4" is "nvfp4", not "fp8". Of equals, what has the whole word in it comes first, then what has its
+    // letters in the right case, which is no slip.
     const std::string lower_candidate = lower_case(candidate);
-    const std::size_t slips = edit_distance(lower, lower_candidate);
-    const bool is_other =
-        lower.size() < letters_per_slip || lower_candidate.find(lower) == std::string::npos;
-    const std::tuple distance{is_other, slips, edit_distance(word, candidate)};
+    const std::size_t slips =
+        edit_distance(lower, lower_candidate) + (digits_of(lower) == digits_of(candidate) ? 0 : 1);
+    const bool is_other = lower_candidate.find(lower) == std::string::npos;
+    const std::tuple distance{slips, is_other, edit_distance(word, candidate)};
     if (slips > limit || distance >= best_distance || slips >= longer) continue;
     best = candidate;
     best_distance = distance;
   }
-  if (std::get<1>(best_distance) > 1)
+  if (std::get<0>(best_distance) > 1)
     if (const std::string longer = shortest_continuation(lower, candidates); !longer.empty())
       return longer;
   return best;

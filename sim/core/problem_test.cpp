@@ -245,6 +245,7 @@ TEST_CASE("a slip of the fingers finds the word that was meant") {
   CHECK(closest_match("hf", {"nemo", "hf-config"}) == "hf-config");
   CHECK(closest_match("LAYERS", keys) == "layers");                   // case is no slip
   CHECK(closest_match("fp4", {"fp8", "mxfp8", "nvfp4"}) == "nvfp4");  // what has it all in it
+  CHECK(closest_match("date", {"update", "data"}) == "data");
 }
 
 TEST_CASE("a word that is far from all of them finds none") {

@@ -152,7 +152,7 @@ const LengthUnit& unit_of(const std::vector<JobPoint>& points) {
   double most = 0;
   for (const JobPoint& point : points)
     if (point.result) most = std::max(most, point.result->days.median);
-  return length_unit(most);
+  return length_unit(most > 0 ? most : 1);
 }
 
 /// Sentences below the table, which has no room for them: why points were not simulated, and the plans that were chosen.

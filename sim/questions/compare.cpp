@@ -425,7 +425,7 @@ std::vector<CompareInput> toggle_inputs(const std::filesystem::path& file, const
   Scenario with = with_neighbours(read_scenario(file, library, options));
   const std::string whole = toggled_pointer(pointer);
   if (find_at(with.resolved, whole) == nullptr && !whole.starts_with("/compression"))
-    throw option_error("--toggle", pointer, "nothing stands at " + whole + " in " + file.string(),
+    throw option_error("--toggle", pointer, "there is nothing at " + whole + " in " + file.string(),
                        "windtunnel show FILE --resolved lists what does");
   options.overrides.emplace_back(whole, "null");
   return toggle_inputs(with_neighbours(read_scenario(file, library, options)), std::move(with),

@@ -210,8 +210,9 @@ void ScenarioFiles::check_replacement(const JsonValue& base, const JsonValue& ov
       part->find(named.needed_key) != nullptr)
     return;
   const std::string pointer = pointer_join("", named.key);
+  std::error_code ignored;
   const std::string written = text_for_message(
-      looks_like_path(name->string()) ? JsonValue(path_for_people(resolve(*name)).string())
+      looks_like_path(name->string()) ? JsonValue(fs::absolute(resolve(*name), ignored).string())
                                       : *name);
   problem(part->origin, pointer,
           "what stands here replaces the " + std::string(named.kind->noun) + " " + written +
@@ -252,7 +253,9 @@ bool ScenarioFiles::lay_over(JsonValue& base, const JsonValue& entry,
   JsonValue file = read(path, entry, pointer);
   if (!file.is_object()) return false;
   chain.push_back(canonical);
-  overlay_json(base, merge_extended(std::move(file), chain));
+  const JsonValue whole = merge_extended(std::move(file), chain);
+  for (const NamedPart& named : named_parts) check_replacement(base, whole, named);
+  overlay_json(base, whole);
   chain.pop_back();
   return true;
 }
@@ -281,7 +284,7 @@ bool ScenarioFiles::expand(JsonValue& slot, const LibraryKind& kind, const std::
   for (const char* key : {"training", "parallel", "model", "platform"})
     if (std::string_view(kind.name) != scenario_files.name && content.find(key) != nullptr) {
       problem(slot.origin, pointer,
-              text_for_message(slot) + " holds a scenario, and no " + kind.noun,
+              text_for_message(slot) + " holds a scenario, where a " + kind.noun + " is needed",
               std::string("name a ") + kind.noun + ", or put that of the scenario into a file");
       content = {};
       break;
@@ -392,13 +395,7 @@ JsonValue ScenarioFiles::read_once(const fs::path& path, const JsonValue& refere
 }
 
 bool ScenarioFiles::is_unquotable(const fs::path& path, const JsonValue& reference) const {
-  const Origin& origin = reference.origin;
-  if (origin.kind != OriginKind::file || lies_in(library_->root, path)) return false;
-  // A .json next to a file that may be quoted, or below it, is of the same project; it may not lead elsewhere by a link.
-  std::error_code error;
-  return path.extension() != ".json" || !origin.source ||
-         origin.source->quoting != Quoting::allowed ||
-         !lies_in(fs::absolute(origin.source->name, error).parent_path(), path);
+  return reference.origin.kind == OriginKind::file && !lies_in(library_->root, path);
 }
 
 JsonValue ScenarioFiles::read(const fs::path& path, const JsonValue& reference,

@@ -154,6 +154,15 @@ TEST_CASE("an object over the name of a file is a whole one, or names what it ch
   CHECK_THROWS_WITH_AS(with(R"("platform": {"fabric": {}})"),
                        doctest::Contains("add \"extends\": \"boxes\""), const InputError&);
   CHECK(with(R"("model": {"extends": "tiny", "vocab": 77})").model.vocab == 77);
+  CHECK_THROWS_WITH_AS(with(R"("model": "./base.json")"),
+                       doctest::Contains("holds a scenario, where a model is needed"),
+                       const InputError&);
+  folder.write("heads.json", R"({"version": 1, "model": {"heads": 16}})");
+  CHECK_THROWS_WITH_AS(
+      read_scenario(
+          folder.write("list.json", R"({"version": 1, "extends": ["base.json", "heads.json"]})"),
+          test_library()),
+      doctest::Contains("add \"extends\": \"tiny\""), const InputError&);
 }
 
 TEST_CASE("files that extend each other are refused, with the circle") {

@@ -15,6 +15,7 @@
 #include "core/count_text.hpp"
 #include "core/json_value.hpp"
 #include "core/number_in.hpp"
+#include "core/option_error.hpp"
 #include "core/text_list.hpp"
 #include "core/utf8.hpp"
 #include "plan/plan_check.hpp"
@@ -98,7 +99,9 @@ void set_given(JsonValue& tree, const std::string& pointer, const JsonValue& val
       while (types.size() <= *index) types.push_back(empty_object());
     }
   }
-  set_at(tree, pointer, value);
+  if (!set_at(tree, pointer, value))
+    throw option_error("--set", pointer, "there is no such place",
+                       "write it as in /platform/node_types/0/nic_rate");
 }
 
 /// Why `new` does not take this --set; empty where it does.
@@ -107,6 +110,8 @@ Problem refusal_of(const std::string& pointer, const JsonValue& value) {
                                       {"/training/lora_rank", "--lora-rank"}})
     if (pointer == taken)
       return {{}, {}, pointer + std::string(" has an option"), std::string("write ") + option};
+  if (pointer == "/platform/extends")
+    return {{}, {}, "the platform has an option", "write --platform"};
   const bool is_of_plan = pointer.starts_with("/training/") || pointer.starts_with("/parallel/");
   const bool is_key = is_of_plan && pointer.find('/', 1) == pointer.rfind('/');
   if ((!is_key && pointer != "/software" && !is_of_platform(pointer)) ||

@@ -123,6 +123,8 @@ TEST_CASE("what is set for a new scenario is in the file, and the search keeps t
   };
   refused({{"/nodes", "4"}}, "add it to run, or change it in the file that is written");
   refused({{"/training/global_batch", "64"}}, "write --global-batch");
+  refused({{"/platform/extends", "dgx-h100"}}, "write --platform");
+  refused({{"/platform/node_types/00/nic_rate", "5 Gbps"}}, "there is no such place");
   refused({{"/parallel/tensor", "null"}}, "/parallel/tensor has no value");
   refused({{"/parallel/tensor", "3"}}, "can be laid out on 4 GPUs");
 }
