@@ -423,13 +423,14 @@ std::vector<CompareInput> toggle_inputs(const std::filesystem::path& file, const
                                         ReadOptions options, const std::string& pointer) {
   options.left = LeftToCaller::neighbours;
   Scenario with = with_neighbours(read_scenario(file, library, options));
-  const std::string whole = toggled_pointer(pointer);
-  if (find_at(with.resolved, whole) == nullptr && !whole.starts_with("/compression"))
-    throw option_error("--toggle", pointer, "there is nothing at " + whole + " in " + file.string(),
-                       "windtunnel show FILE --resolved lists what does");
-  options.overrides.emplace_back(whole, "null");
-  return toggle_inputs(with_neighbours(read_scenario(file, library, options)), std::move(with),
-                       file.string(), pointer);
+  options.overrides.emplace_back(toggled_pointer(pointer), "null");
+  try {
+    return toggle_inputs(with_neighbours(read_scenario(file, library, options)), std::move(with),
+                         file.string(), pointer);
+  } catch (const InputError& error) {
+    const Problem& first = error.problems().front();
+    throw option_error("--toggle", pointer, first.message, first.suggestion);
+  }
 }
 
 Comparison compare(const std::vector<CompareInput>& inputs, const Library& library,

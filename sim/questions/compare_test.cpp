@@ -126,7 +126,7 @@ TEST_CASE("a toggle that changes nothing is refused") {
   CHECK_THROWS_AS(toggle_inputs(file, test_library(), {}, "/training/precision"), InputError);
   CHECK_THROWS_AS(toggle_inputs(file, test_library(), {}, "/model"), InputError);
   CHECK_THROWS_WITH_AS(toggle_inputs(file, test_library(), {}, "/foo"),
-                       doctest::Contains("there is nothing at /foo in "), const InputError&);
+                       doctest::Contains("unknown key \"foo\""), const InputError&);
 }
 
 TEST_CASE("break-evens are looked for on request, on both networks") {
