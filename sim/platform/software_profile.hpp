@@ -92,7 +92,7 @@ enum class CrossEntropy {
 
 /// Buffers that hold fully sharded parameters while they are gathered (docs/memory.md, section 7).
 enum class ShardedParameters {
-  uncounted,  ///< by a stack whose buffers have not been counted: its account is a lower bound
+  uncounted,  ///< tensor by tensor; a lower bound, unless SoftwareProfile::live_parameters is known
   flat,  ///< a unit's in one tensor, into which it is gathered: FullyShardedDataParallel (PyTorch FSDP 1)
   each,  ///< each in its own, copied out of the buffer into which the unit is gathered: fully_shard (FSDP 2)
 };

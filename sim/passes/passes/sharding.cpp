@@ -134,8 +134,8 @@ double live_layers(const PassContext& in, double of_layer, const PassOperations&
 /// The parameters and gradients that a rank has of others in the backward pass (docs/memory.md, section 7). A unit is a layer, or embedding
 /// and head. Of a layer that computes: its parameters, those of the layers gathered ahead, its gradients, and those of the layer before it
 /// in the type in which they are scattered. Of embedding and head: parameters, the head's gradient, and at the end all gradients in both
-/// types. A stack whose buffers are not counted has a lower bound: the layer's parameters and those ahead, its gradients, and the words and
-/// theirs.
+/// types. A stack that gathers tensor by tensor: the layer's parameters and those ahead, or as many layers as live_layers(), its gradients, and
+/// the words and theirs; a lower bound where live_parameters is not known.
 void hold_gathered(ChunkOperations& chunk, const PassContext& in) {
   PassOperations& backward = chunk.at(Direction::backward);
   const PassOperations& forward = chunk.at(Direction::forward);
