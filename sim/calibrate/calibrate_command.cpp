@@ -590,14 +590,7 @@ std::string fitted_file_text(const FittedFile& file, const Calibration& calibrat
     for (const FitConstant& place : places) {
       const std::string pointer = pointer_in_file(place, file);
       const std::size_t slash = pointer.rfind('/');
-      // Room for a node type that a platform has from the one that it extends: node types merge one by one.
-      if (constexpr std::string_view node_types = "/node_types/"; pointer.starts_with(node_types)) {
-        if (document.find("node_types") == nullptr)
-          document.set("node_types", JsonValue(JsonValue::Array{}, {}));
-        JsonValue::Array& types = document.find("node_types")->array();
-        const auto index = static_cast<std::size_t>(std::stoul(pointer.substr(node_types.size())));
-        while (types.size() <= index) types.emplace_back(JsonValue::Object{}, Origin{});
-      }
+      make_room_for_node_type(document, pointer);
       const bool is_set =
           set_at(document, pointer,
                  fitted.given.unit.empty() ? JsonValue(rounded)

@@ -21,17 +21,18 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
+std::string digits_of(std::string text) {
+  std::erase_if(text, [](char c) { return c < '0' || c > '9'; });
+  return text;
+}
+
 std::string misspelt_match(std::string_view word, const std::vector<std::string>& candidates) {
   constexpr std::size_t least_letters = 6, letters_for_two = 12;
   if (word.size() < least_letters) return {};
   const std::size_t most = word.size() < letters_for_two ? 1 : 2;
-  const auto digits_of = [](std::string_view text) {
-    std::string digits(text);
-    std::erase_if(digits, [](char c) { return c < '0' || c > '9'; });
-    return digits;
-  };
   const auto found = std::ranges::find_if(candidates, [&](const std::string& candidate) {
-    return edit_distance(word, candidate) <= most && digits_of(word) == digits_of(candidate);
+    return edit_distance(word, candidate) <= most &&
+           digits_of(std::string(word)) == digits_of(candidate);
   });
   return found == candidates.end() ? "" : *found;
 }

@@ -12,6 +12,9 @@ namespace windtunnel {
 /// Damerau's swap.
 std::size_t edit_distance(std::string_view a, std::string_view b);
 
+/// What is left of a text without all else: "24" of "h2o-v4".
+std::string digits_of(std::string text);
+
 /// The candidate of which `word` can hardly be anything but a misspelling: one edit apart, or two of twelve and more letters, with the same
 /// digits, so that "use-flash-attn-v3" is none of "use-flash-attn-v2". Otherwise empty. closest_match() goes farther.
 std::string misspelt_match(std::string_view word, const std::vector<std::string>& candidates);

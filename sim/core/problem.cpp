@@ -287,11 +287,6 @@ std::string shortest_continuation(const std::string& lower_word,
   return shortest;
 }
 
-std::string digits_of(std::string text) {
-  std::erase_if(text, [](char c) { return c < '0' || c > '9'; });
-  return text;
-}
-
 }  // namespace
 
 std::string closest_match(std::string_view word, const std::vector<std::string>& candidates) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/file_io.hpp"
+#include "core/number_in.hpp"
 
 namespace windtunnel {
 namespace fs = std::filesystem;
@@ -196,9 +197,13 @@ JsonValue ScenarioFiles::merge_extended(JsonValue value, std::vector<fs::path>& 
     lay_over(base, *extends, chain);
   }
   value.erase("extends");
-  for (const NamedPart& named : named_parts) check_replacement(base, value, named);
-  overlay_json(base, value);
+  overlay_scenario(base, value);
   return base;
+}
+
+void ScenarioFiles::overlay_scenario(JsonValue& base, const JsonValue& overlay) {
+  for (const NamedPart& named : named_parts) check_replacement(base, overlay, named);
+  overlay_json(base, overlay);
 }
 
 void ScenarioFiles::check_replacement(const JsonValue& base, const JsonValue& overlay,
@@ -253,9 +258,7 @@ bool ScenarioFiles::lay_over(JsonValue& base, const JsonValue& entry,
   JsonValue file = read(path, entry, pointer);
   if (!file.is_object()) return false;
   chain.push_back(canonical);
-  const JsonValue whole = merge_extended(std::move(file), chain);
-  for (const NamedPart& named : named_parts) check_replacement(base, whole, named);
-  overlay_json(base, whole);
+  overlay_scenario(base, merge_extended(std::move(file), chain));
   chain.pop_back();
   return true;
 }
@@ -449,6 +452,18 @@ void ScenarioFiles::problem(const Origin& origin, const std::string& pointer, st
                             std::string suggestion) {
   problems_->add({origin, pointer, std::move(message), std::move(suggestion)},
                  {place_of_content(pointer)});
+}
+
+void make_room_for_node_type(JsonValue& platform, std::string_view pointer, std::size_t most) {
+  constexpr std::string_view of_type = "/node_types/";
+  if (!pointer.starts_with(of_type)) return;
+  pointer.remove_prefix(of_type.size());
+  const auto index = number_in<std::size_t>(pointer.substr(0, pointer.find('/')));
+  if (!index || *index >= most) return;
+  if (platform.find("node_types") == nullptr)
+    platform.set("node_types", JsonValue(JsonValue::Array{}));
+  JsonValue::Array& types = platform.find("node_types")->array();
+  while (types.size() <= *index) types.push_back(JsonValue(JsonValue::Object{}));
 }
 
 void overlay_platform(JsonValue& base, const JsonValue& overlay) {

@@ -6,6 +6,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -40,6 +41,7 @@ class ScenarioFiles {
   JsonValue merge_extended(JsonValue value, std::vector<std::filesystem::path>& chain);
   /// Complains of an object that is no whole one where the base names a file: it would replace what the user means to change.
   void check_replacement(const JsonValue& base, const JsonValue& overlay, const NamedPart& named);
+  void overlay_scenario(JsonValue& base, const JsonValue& overlay);
   bool lay_over(JsonValue& base, const JsonValue& entry, std::vector<std::filesystem::path>& chain);
   /// Lays a model, platform, device or software profile over the one that it extends, if it does.
   bool lay_over_base(JsonValue& part, const LibraryKind& kind, const std::string& pointer);
@@ -77,6 +79,11 @@ class ScenarioFiles {
 /// - sources merge: a number that is changed takes the source that stands next to it, the others keep theirs. One without a source
 ///   is "assumed".
 void overlay_platform(JsonValue& base, const JsonValue& overlay);
+
+/// Makes room in a platform for the node type that `pointer` names ("/node_types/1/nics") and that it has from the one that it extends;
+/// not for more than `most`.
+void make_room_for_node_type(JsonValue& platform, std::string_view pointer,
+                             std::size_t most = std::string_view::npos);
 
 /// The same for a software profile. What it says also wins over the base's releases and exceptions (`experts/elsewhere`,
 /// `flash_elsewhere`), which are laid over the profile's own values when it is read.

@@ -14,7 +14,6 @@
 
 #include "core/count_text.hpp"
 #include "core/json_value.hpp"
-#include "core/number_in.hpp"
 #include "core/option_error.hpp"
 #include "core/text_list.hpp"
 #include "core/utf8.hpp"
@@ -24,6 +23,7 @@
 #include "report/terminal_text.hpp"
 #include "scenario/key_table.hpp"
 #include "scenario/overrides.hpp"
+#include "scenario/scenario_files.hpp"
 #include "scenario/search_block.hpp"
 #include "search/rank.hpp"
 #include "search/rank_command.hpp"
@@ -85,19 +85,9 @@ void set_given(JsonValue& tree, const std::string& pointer, const JsonValue& val
   if (is_of_platform(pointer)) {
     JsonValue& platform = *tree.find("platform");
     if (!platform.is_object()) platform = object_of({{"extends", JsonValue(platform)}});
-    constexpr std::string_view of_type = "/platform/node_types/";
-    constexpr std::size_t most_types = 100;
-    const auto index =
-        pointer.starts_with(of_type)
-            ? number_in<std::size_t>(std::string_view(pointer).substr(
-                  of_type.size(), pointer.find('/', of_type.size()) - of_type.size()))
-            : std::nullopt;
-    if (index && *index < most_types) {
-      if (platform.find("node_types") == nullptr)
-        platform.set("node_types", JsonValue(JsonValue::Array{}));
-      auto& types = platform.find("node_types")->array();
-      while (types.size() <= *index) types.push_back(empty_object());
-    }
+    constexpr std::string_view place = "/platform";
+    constexpr std::size_t most_types = 100;  // of the command line: a slip fills no memory
+    make_room_for_node_type(platform, std::string_view(pointer).substr(place.size()), most_types);
   }
   if (!set_at(tree, pointer, value))
     throw option_error("--set", pointer, "there is no such place",
