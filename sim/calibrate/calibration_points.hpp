@@ -21,7 +21,7 @@ inline constexpr double row_noise = 0.05;
 /// GPUs up to the A100, their constants left out (`unseen` in validation/residuals.json).
 inline constexpr double unmeasured_row_noise = 0.11;
 /// The same of one run that is measured again: 95 rows of megatron-bridge/dense and moe in 30 groups that repeat a plan in other releases lie
-/// 0.027 from their means (rms; without GPT-OSS, whose code became a third faster).
+/// 0.027 from their means (rms; without GPT-OSS, whose code became a third faster; draw_check_test), rounded up.
 inline constexpr double repeat_noise = 0.03;
 
 /// Rows that are informative about each other beyond the constants: those of one stack, GPU, model and tensor width, and

@@ -3,6 +3,9 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cmath>
+#include <map>
+#include <numeric>
 #include <utility>
 
 #include "core/testing.hpp"
@@ -42,6 +45,41 @@ double anchored_ratio_at(const std::vector<Draw>& draws, double share) {
   for (const Draw& one : draws) ratios.push_back(one.anchored_ratio());
   std::sort(ratios.begin(), ratios.end());
   return ratios.at(static_cast<std::size_t>(share * static_cast<double>(ratios.size())));
+}
+
+TEST_CASE(
+    "published rows that repeat a run in another release differ by 2.7 %, less than repeat_noise") {
+  const Library library{source_dir()};
+  std::vector<MeasurementSet> sets;
+  for (const auto& file : find_measurement_sets({"megatron-bridge-dense", "megatron-bridge-moe"},
+                                                library.root / "validation"))
+    sets.push_back(read_measurement_set(file));
+  std::vector<CalibrationPoint> points = read_calibration_points(sets, {&library, {}, {}}).points;
+  std::erase_if(points, [](const CalibrationPoint& point) {  // whose code became a third faster
+    return point.id.find("GPT_OSS") != std::string::npos;
+  });
+  const std::vector<FitConstant> none;
+  std::vector<std::size_t> all(points.size());
+  std::iota(all.begin(), all.end(), std::size_t{0});
+  const std::vector<Seconds> predicted =
+      PointPredictor(points, none, predict_by_simulation(library, {})).predict({}, all);
+  // What differs in its release alone has one prediction; ln of the measured seconds by it.
+  std::map<std::pair<std::string, Seconds>, std::vector<double>> repeats;
+  for (const std::size_t i : all)
+    repeats[{points[i].set, predicted[i]}].push_back(std::log(points[i].measured / 1_s));
+  double squared = 0;
+  std::size_t groups = 0, free = 0;
+  for (const auto& [run, times] : repeats) {
+    if (times.size() < 2) continue;
+    const double mean = std::accumulate(times.begin(), times.end(), 0.0) / double(times.size());
+    for (const double time : times) squared += (time - mean) * (time - mean);
+    ++groups;
+    free += times.size() - 1;
+  }
+  CHECK(groups == 30);
+  CHECK(groups + free == 95);
+  CHECK(std::sqrt(squared / double(free)) == doctest::Approx(0.027).epsilon(0.02));
+  CHECK(std::sqrt(squared / double(free)) < repeat_noise);
 }
 
 TEST_CASE("three drawn rows of a measured stack do not make the others much worse") {
