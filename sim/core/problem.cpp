@@ -287,6 +287,23 @@ std::string shortest_continuation(const std::string& lower_word,
   return shortest;
 }
 
+/// The candidate that shortens the word: its letters stand there in order, with all digits and the first one first: "bf16" of "bfloat16".
+std::string abbreviation(const std::string& lower_word,
+                         const std::vector<std::string>& candidates) {
+  const auto shortens = [&](const std::string& candidate) {
+    auto next = lower_word.begin();
+    for (const char letter : candidate)
+      if (next = std::find(next, lower_word.end(), letter); next++ == lower_word.end())
+        return false;
+    return candidate.front() == lower_word.front() && !digits_of(candidate).empty() &&
+           digits_of(candidate) == digits_of(lower_word);
+  };
+  const auto found = std::ranges::find_if(candidates, [&](const std::string& candidate) {
+    return !candidate.empty() && !lower_word.empty() && shortens(candidate);
+  });
+  return found == candidates.end() ? "" : *found;
+}
+
 }  // namespace
 
 std::string closest_match(std::string_view word, const std::vector<std::string>& candidates) {
@@ -313,7 +330,7 @@ std::string closest_match(std::string_view word, const std::vector<std::string>&
   if (std::get<0>(best_distance) > 1)
     if (const std::string longer = shortest_continuation(lower, candidates); !longer.empty())
       return longer;
-  return best;
+  return best.empty() ? abbreviation(lower, candidates) : best;
 }
 
 }  // namespace windtunnel

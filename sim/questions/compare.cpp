@@ -13,6 +13,7 @@
 #include "core/contracts.hpp"
 #include "core/file_io.hpp"
 #include "core/mapped.hpp"
+#include "core/number_in.hpp"
 #include "core/option_error.hpp"
 #include "evidence/evidence.hpp"
 #include "evidence/interval.hpp"
@@ -26,6 +27,7 @@
 #include "simulate/simulate.hpp"
 #include "simulate/tasks.hpp"
 #include "units/quantity_reader.hpp"
+#include "units/unit_table.hpp"
 
 namespace windtunnel {
 namespace {
@@ -99,12 +101,15 @@ bool all_are(const Places& places, Predicate predicate) {
 
 class Differences {
  public:
+  /// `by_name`: parts of other names differ in these, not value by value.
+  explicit Differences(bool by_name) : by_name_(by_name) {}
+
   std::vector<InputDifference> take() { return std::move(found_); }
 
   void walk(const Places& places, const std::string& pointer) {
     if (all_equal(places)) return;
     const bool is_root = pointer.empty();
-    if (!is_root && names_differ(places, pointer)) return;
+    if (by_name_ && !is_root && names_differ(places, pointer)) return;
     if (all_are(places, [](const JsonValue& value) { return value.is_object(); }))
       return walk_objects(places, pointer);
     if (all_are(places, [](const JsonValue& value) { return is_list_of_objects(value); }))
@@ -157,6 +162,7 @@ class Differences {
   }
 
   std::vector<InputDifference> found_;
+  bool by_name_;
 };
 
 const Scenario* scenario_of(const CompareInput& input) {
@@ -334,8 +340,49 @@ void add_codecs(const std::vector<CompareInput>& inputs, const Library& library,
   }
 }
 
+/// The sign of what the second run's value does to its speed, where that is certain: a rate of the machine or a share of it, a time, a taper, a
+/// fault or neighbours. 0: not known.
+int effect_on_speed(const InputDifference& difference) {
+  constexpr std::array shares{"compute_efficiency", "nic_efficiency", "bandwidth_efficiency",
+                              "peak_fraction", "share"};
+  const std::string &pointer = difference.pointer, key = pointer.substr(pointer.rfind('/') + 1);
+  const std::string &before = difference.values[0], &after = difference.values[1];
+  if (pointer == "/platform/faults" || pointer == "/neighbours")
+    return before == "absent" ? -1 : after == "absent" ? 1 : 0;
+  if (!pointer.starts_with("/platform/")) return 0;
+  using detail::unit_table;
+  const auto growth = [](double from, double to) { return from < to ? 1 : from > to ? -1 : 0; };
+  const auto amount = written_amount(before), other = written_amount(after);
+  if (amount && other && amount->kind == other->kind) {
+    if (amount->kind == unit_table<Bytes>().kind) return 0;
+    const int sign = growth(amount->number * amount->factor, other->number * other->factor);
+    return amount->kind == unit_table<Seconds>().kind ? -sign : sign;
+  }
+  const auto number = number_in(before), second = number_in(after);
+  if (!number || !second) return 0;
+  if (key == "taper" || key == "oversubscription") return -growth(*number, *second);
+  return std::ranges::find(shares, key) == shares.end() ? 0 : growth(*number, *second);
+}
+
+/// Why the second run can only be slower, or only faster, as its time says: no error of the model decides which. Empty where it may be either.
+std::string certainty_of(const CompareInput& first, const CompareInput& second, double ratio) {
+  if (scenario_of(first) == nullptr || scenario_of(second) == nullptr) return {};
+  Differences differences(false);
+  differences.walk({&scenario_of(first)->resolved, &scenario_of(second)->resolved}, {});
+  int side = 0;
+  for (const InputDifference& difference : differences.take()) {
+    const int effect = effect_on_speed(difference);
+    if (effect == 0 || effect == -side) return {};
+    side = effect;
+  }
+  if (side * (ratio - 1) <= 0) return {};
+  return std::string("only the machine differs, and nothing in it is ") +
+         (side < 0 ? "faster" : "slower");
+}
+
 /// Each run against the first, as measured pairs tell.
-std::vector<std::optional<Ordering>> orderings_of(const std::vector<ComparedRun>& runs,
+std::vector<std::optional<Ordering>> orderings_of(const std::vector<CompareInput>& inputs,
+                                                  const std::vector<ComparedRun>& runs,
                                                   const PairErrors& errors) {
   std::vector<std::optional<Ordering>> orderings(1);
   const auto judged = [&](const ComparedRun& run) {
@@ -351,10 +398,12 @@ std::vector<std::optional<Ordering>> orderings_of(const std::vector<ComparedRun>
     const std::string hash = runs[i].text("/scenario_hash");
     if (!hash.empty() && hash == runs.front().text("/scenario_hash")) continue;  // itself
     ordering = order(judged(runs.front()), judged(runs[i]), errors);
-    if (ordering)
-      ordering->per_token =
-          std::abs(runs.front().iteration_time() / runs[i].iteration_time() / ordering->ratio - 1) >
-          rounding;
+    if (!ordering) continue;
+    ordering->per_token =
+        std::abs(runs.front().iteration_time() / runs[i].iteration_time() / ordering->ratio - 1) >
+        rounding;
+    if (std::string why = certainty_of(inputs.front(), inputs[i], ordering->ratio); !why.empty())
+      ordering = certain(std::move(*ordering), std::move(why));
   }
   const bool any =
       std::ranges::any_of(orderings, [](const auto& each) { return each.has_value(); });
@@ -379,7 +428,7 @@ void warn_of_losses(Comparison& comparison) {
 }  // namespace
 
 std::vector<InputDifference> input_differences(const std::vector<const JsonValue*>& trees) {
-  Differences differences;
+  Differences differences(true);
   differences.walk(trees, {});
   return differences.take();
 }
@@ -446,7 +495,7 @@ Comparison compare(const std::vector<CompareInput>& inputs, const Library& libra
     compared.erase(compared.begin() + static_cast<std::ptrdiff_t>(failure->first));
   for (const auto& [place, failure] : failed)
     comparison.failed.push_back({inputs[place].label, failure.text});
-  comparison.orderings = orderings_of(comparison.runs, errors.pairs);
+  comparison.orderings = orderings_of(compared, comparison.runs, errors.pairs);
   comparison.differences = differences_of(compared, comparison.runs);
   comparison.warnings = warnings_of(comparison, all_are_scenarios(compared));
   add_codecs(compared, library, comparison);

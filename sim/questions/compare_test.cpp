@@ -52,6 +52,34 @@ TEST_CASE("parts of other names differ in their names, not value by value") {
         "/platform: boxes pair\n/nodes: 1 2\n");
 }
 
+TEST_CASE("a run on a machine that is slower in all that differs is slower for certain") {
+  const TemporaryFolder folder;
+  const Library library{source_dir()};
+  const auto file = folder.write("job.json", R"({"version": 1, "model": "llama3-8b",
+    "platform": "dgx-h100", "nodes": 2, "training": {"global_batch": 64, "micro_batch": 1},
+    "parallel": {"tensor": 2, "data": 8}, "software": "megatron-core-2024"})");
+  const auto against = [&](const Overrides& overrides) {
+    return compare({read_compare_input(file, library, {}),
+                    read_compare_input(file, library, {overrides, 0})},
+                   library)
+        .orderings.at(1)
+        .value();
+  };
+  const std::string nic = "/platform/node_types/0/nic_rate", fault = "/platform/faults",
+                    half = R"([{"node": 0, "nic": 0, "share": 0.5}])";
+  for (const auto& [pointer, value] : {std::pair(nic, std::string("100 Gbps")), {fault, half}}) {
+    const Ordering ordering = against({{pointer, value}});
+    CHECK(ordering.verdict == OrderVerdict::slower);
+    CHECK(ordering.sure == 1);
+    CHECK(ordering.interval.first < 1);
+    CHECK(ordering.interval.second <= 1);
+  }
+  CHECK(against({{nic, "800 Gbps"}}).verdict == OrderVerdict::faster);
+  // To both sides, or in more than the machine.
+  CHECK_FALSE(against({{nic, "100 Gbps"}, {"/platform/fabric/latency", "1 us"}}).is_certain);
+  CHECK_FALSE(against({{nic, "100 Gbps"}, {"/training/micro_batch", "2"}}).is_certain);
+}
+
 TEST_CASE("a report and the scenario it came from compare as equal") {
   const TemporaryFolder folder;
   const auto file = folder.write("plain.json", plain);

@@ -38,13 +38,28 @@ detail::VerdictMark mark_of(const Ordering& ordering) {
   return {"~", detail::Tone::doubtful, "doubtful"};
 }
 
+Ordering certain(Ordering ordering, std::string reason) {
+  WT_EXPECT(ordering.ratio != 1);
+  const bool is_faster = ordering.ratio > 1;
+  auto& [low, high] = ordering.interval;
+  is_faster ? low = std::max(low, 1.0) : high = std::min(high, 1.0);
+  ordering.is_certain = true;
+  ordering.sure = 1;
+  ordering.verdict = is_faster ? OrderVerdict::faster : OrderVerdict::slower;
+  ordering.reason = std::move(reason);
+  return ordering;
+}
+
 std::string text_of(const Ordering& ordering) {
   const double saving = saving_of(ordering.ratio);
   const std::string per_token = ordering.per_token ? " per token" : "";
   const std::string between =
       between_text(saving_of(ordering.interval.first), saving_of(ordering.interval.second));
   const std::string cases =
-      "in " + fixed_text(100 * ordering.sure, 0) + " of 100 cases (in 90 of 100 " + between + ")";
+      ordering.is_certain
+          ? "certainly: " + ordering.reason + " (in 90 of 100 cases " + between + ")"
+          : "in " + fixed_text(100 * ordering.sure, 0) + " of 100 cases (in 90 of 100 " + between +
+                ")";
   switch (ordering.verdict) {
     case OrderVerdict::faster:
       return "faster" + per_token + " by " + percent_text(saving) + ", " + cases;

@@ -30,10 +30,15 @@ struct Ordering {
   bool per_token = false;  ///< of times for a token, where iterations do not hold as many
   std::string reason;      ///< what it rests on, for people
 
+  /// No error turns the order round, as of runs that differ in rates of the machine alone.
+  bool is_certain = false;
+
   bool is_known() const {
     return verdict == OrderVerdict::faster || verdict == OrderVerdict::slower;
   }
 };
+/// The same where only the size of the difference is in doubt, for `reason`. The runs may not be predicted to be equal.
+Ordering certain(Ordering ordering, std::string reason);
 /// Mark of the ordering: "✓" if the order is known, else "~".
 detail::VerdictMark mark_of(const Ordering& ordering);
 
