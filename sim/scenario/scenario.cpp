@@ -79,7 +79,8 @@ Scenario read_with_any_plan(const JsonValue& written, const ReadWithValues& read
   const std::optional<std::int64_t> gpus = leaves_data ? std::nullopt : gpus_of_degrees(written);
   if (!leaves_data && !gpus) throw *own;
   constexpr std::array<std::int64_t, 4> tensor{8, 4, 2, 1};
-  constexpr std::array<std::int64_t, 10> pipeline{1, 2, 3, 4, 5, 6, 8, 10, 16, 32};
+  constexpr std::array<std::int64_t, 21> pipeline{1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11,
+                                                  12, 13, 14, 15, 16, 18, 20, 24, 30, 32};
   for (const std::int64_t stages : pipeline)
     for (const std::int64_t degree : tensor) {
       JsonValue data;

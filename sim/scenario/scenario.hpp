@@ -169,7 +169,7 @@ inline bool job_wants_best_plan(const JsonValue& written) {
 /// as a file has it, nothing else is looked at. Throws the InputError of its own plan where none is legal, where the number of GPUs is not
 /// known, or where something else is wrong.
 ///
-/// Unlike a search, which never catches, it catches the InputError of each plan that it tries, 40 at most: only reading a scenario tells
+/// Unlike a search, which never catches, it catches the InputError of each plan that it tries, 84 at most: only reading a scenario tells
 /// whether a plan is legal, and a search needs a scenario that has been read to begin with. It is called once for a scenario.
 Scenario read_with_any_plan(const JsonValue& written, const ReadWithValues& read);
 

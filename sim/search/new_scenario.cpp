@@ -262,7 +262,8 @@ ShortSearch search_plan(const NewScenarioRequest& request, const GivenValues& gi
     search.considered = 0;
     for (const int zero_stage : {1, 3}) {
       if (!search.found.plans.empty()) continue;
-      const Scenario searched = read_searched(tree, short_search(base, zero_stage), given, library);
+      const Scenario searched =
+          on_segment_of_search(read_searched(tree, short_search(base, zero_stage), given, library));
       if (zero_stage == 3 && !searched.search.values.contains("zero_stage")) continue;
       search.found = rank_plans(searched, {.top = 1, .budget = simulations, .gravest = gravest});
       search.considered += search.found.considered;
@@ -371,9 +372,13 @@ Problem none_fits(const NewScenarioRequest& request, const Scenario& base, const
                       : ": " + joined(nearest->shape, "; ",
                                       [](const PlanRejection& each) { return each.message; }));
   std::string advice = "take more GPUs, GPUs with more memory, or shorter samples (--sequence)";
-  if (!request.lora_rank)
+  if (!request.lora_rank) {
+    if (!is_set("/training/exp_avg_dtype"))
+      advice +=
+          "; --set /training/exp_avg_dtype=bf16 --set /training/exp_avg_sq_dtype=bf16 halves "
+          "Adam's moments";
     advice += "; --lora-rank 16 trains adapters alone";
-  else if (!is_set("/training/frozen_dtype"))
+  } else if (!is_set("/training/frozen_dtype"))
     advice +=
         "; --set /software=transformers-2024 --set /training/frozen_dtype=nf4 keeps frozen weights "
         "in four bits";
@@ -440,14 +445,16 @@ NewScenario new_scenario(const NewScenarioRequest& request, const Library& libra
             (plan.memory_verdict == MemoryVerdict::at_risk
                  ? "is at risk: predictions of memory miss by as much as it leaves free"
                  : "shards weights with ZeRO 3, whose buffers are not all counted");
+  // As `run` has it: the plan's own groups decide the segments of NVLink domains.
+  const Scenario written = read_scenario(document, {}, library);
+  const Seconds time = simulate_plan(written, written.plan).iteration_time;
   const std::string heading = stem(request.model) + " on " + count_text(request.gpus, "GPU") +
                               " of " + stem(request.platform) + ". The plan is the fastest" +
                               (doubt.empty() ? " that is sure to fit" : "") + " of the " +
                               grouped_text(static_cast<double>(considered)) +
-                              " that were looked at: " + to_text(plan.time) +
+                              " that were looked at: " + to_text(time) +
                               " per iteration. `windtunnel rank` looks at more of them." +
                               (doubt.empty() ? "" : " Warning: " + doubt + ".");
-  read_scenario(document, {}, library);  // throws where it would not run
   return {document, as_file(document, heading, gpus_per_node), doubt};
 }
 

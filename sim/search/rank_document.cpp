@@ -585,10 +585,9 @@ document::Section plans_section(const Scenario& base, const RankResult& result,
 /// True if no plan shares out experts, though the stack could: profiles of stacks that cannot list `expert` under `supports`.
 bool holds_all_experts(const Scenario& base, const std::vector<TriedKey>& tried) {
   const auto may_share = [](const TriedKey& each) {
-    return std::string(each.key->name()) == "expert" && each.is_searched();
+    return std::string(each.key->name()) == "expert" && each.values != std::vector{1};
   };
-  return base.model.moe && base.plan.parallel.expert == 1 &&
-         std::ranges::none_of(tried, may_share) &&
+  return base.model.moe && std::ranges::none_of(tried, may_share) &&
          find_at(base.resolved, "/software/supports/expert") == nullptr;
 }
 

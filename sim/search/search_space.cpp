@@ -109,6 +109,7 @@ class Defaults {
     if (name == "no_sync") return no_sync(key);
     const bool is_written = base_.plan.parallel.schedule->written != nullptr;
     if (name == "schedule" && (is_written || !space_.tries_everything)) return {};
+    if (!space_.tries_everything && key.fallback && is_left_out(base_, key.pointer)) return {};
     return space_.tries_everything && !is_written ? supported(key) : std::vector{own(key)};
   }
 
@@ -191,7 +192,12 @@ class Defaults {
 
 /// The value of a key that is not searched: the file's, or the default of this plan.
 int unsearched_value(const Scenario& base, const Key& key, PlanChoice choice) {
-  if (is_left_out(base, key.pointer)) key.fallback(choice, base.software);
+  if (is_left_out(base, key.pointer)) {
+    key.fallback(choice, base.software);
+    // As read_parallel() has it: no stack runs experts in tensor groups whose tokens are whole.
+    if (key.pointer == plan_keys::sequence_parallel && base.model.moe && choice.parallel.tensor > 1)
+      choice.parallel.sequence_parallel = true;
+  }
   return key.value.get(choice);
 }
 
@@ -218,6 +224,12 @@ std::vector<int> derived_values(const Scenario& base, const SearchSpace& space, 
     if (may_keep && tries("zero_stage", 3) && tries("pipeline", 1)) {
       choice.parallel.zero_stage = 3;
       choice.parallel.pipeline = 1;
+      values.push_back(unsearched_value(base, key, choice));
+    }
+  } else if (key.fallback) {
+    PlanChoice choice{base.plan.training, base.plan.parallel};
+    for (const int tensor : space.of("tensor")) {
+      choice.parallel.tensor = tensor;
       values.push_back(unsearched_value(base, key, choice));
     }
   } else {

@@ -35,6 +35,21 @@ TEST_CASE("without a block the search tries what the cluster, the model and the 
   CHECK(space.of("precision").size() == 1);
 }
 
+TEST_CASE("a default that follows from the plan is that of each plan, not of the file's own") {
+  // Megatron-Core of 2026 splits sequences wherever it splits tensors; experts have to.
+  for (const char* experts : {"", R"(, "moe": {"experts": 8, "top_k": 2, "ffn_hidden": 1024})"}) {
+    const Scenario scenario = scenario_from(
+        R"({"model": {"layers": 12, "hidden": 1024, "heads": 16, "sequence": 2048, "vocab": 51200)" +
+        std::string(experts) + R"(}, "platform": "dgx-h100", "nodes": 2, "software": ")" +
+        (*experts == 0 ? "megatron-core-2026" : "megatron-core-2024") + R"(",
+            "training": {"global_batch": 64, "micro_batch": 1, "precision": "bf16"},
+            "parallel": {"data": 16}, "search": {"tensor": [1, 2]}})");
+    const SearchSpace space = search_space(scenario);
+    for (const PlanChoice& plan : enumerate_plans(scenario, space))
+      CHECK(plan.parallel.sequence_parallel == (plan.parallel.tensor > 1));
+  }
+}
+
 /// Experts and long sequences on a stack that knows all axes.
 Scenario with_experts() {
   return scenario_from(
