@@ -14,13 +14,23 @@ constexpr int aligned_head_size = 8;   // elements; tensor cores want multiples 
 
 double efficiency(const Gemm& gemm, const KernelContext& context, double factor) {
   const GemmEfficiency& fit = context.device->gemm;
-  const double waves = gemm.m * gemm.n * gemm.batch /
-                       (fit.tile_rows * fit.tile_columns * context.device->multiprocessors);
+  double waves = gemm.m * gemm.n * gemm.batch /
+                 (fit.tile_rows * fit.tile_columns * context.device->multiprocessors);
+  double inner = gemm.k, rows = gemm.group_rows, held = 1;
+  const double inner_half = fit.inner_half_size_of(context.precision);
+  if (rows > 0) {
+    // Time as rows go to 0: each factor alone leaves a constant, two of them would make it grow. Fewer rows than take the least time
+    // take that time.
+    const bool are_inner = inner == rows;  // of weight gradients
+    const double other = are_inner ? inner_half / inner : fit.wave_half_size / waves;
+    held = std::max(1.0, std::sqrt(other * fit.grouped_half_rows / rows));
+    (are_inner ? inner : waves) *= held;
+    rows *= held;
+  }
   const double whole = fit.peak_fraction_of(context.precision) * context.compute_efficiency *
-                       factor * waves / (waves + fit.wave_half_size) * gemm.k /
-                       (gemm.k + fit.inner_half_size_of(context.precision));
-  if (gemm.group_rows == 0) return whole;
-  return whole * fit.grouped_factor * gemm.group_rows / (gemm.group_rows + fit.grouped_half_rows);
+                       factor * waves / (waves + fit.wave_half_size) * inner / (inner + inner_half);
+  if (rows == 0) return whole;
+  return whole * fit.grouped_factor * rows / (rows + fit.grouped_half_rows) / held;
 }
 
 FlopsPerSecond peak(const Device& device, Precision precision) {

@@ -63,6 +63,25 @@ TEST_CASE("products launched one by one take as long as each, without sharing wa
   CHECK(gemm_time(experts, context_of(device)) < apart);
 }
 
+TEST_CASE("a grouped product of fewer rows takes no longer") {
+  // 4 rows of waves at 1,024 columns and 8 experts: 1,024 * 8 / 327,680 a row, so the least time is at sqrt(51.2 * 100 / 0.025) = 453 rows.
+  Device device = simple_device();
+  device.gemm.wave_half_size = 51.2;
+  device.gemm.inner_half_size = 4096;
+  device.gemm.grouped_half_rows = 100;
+  const auto forward = [&](double rows) {
+    return gemm_time({rows, 1024, 2048, 8, rows}, context_of(device));
+  };
+  const auto of_weights = [&](double rows) {
+    return gemm_time({1024, 2048, rows, 8, rows}, context_of(device));
+  };
+  for (const double rows : {8.0, 64.0, 256.0, 400.0}) {
+    CHECK(forward(rows).value() == doctest::Approx(forward(452.5).value()).epsilon(1e-4));
+    CHECK(of_weights(rows / 2) <= of_weights(rows) * (1 + 1e-12));
+  }
+  CHECK(forward(1024) > forward(512));
+}
+
 TEST_CASE("each kernel pays its overhead") {
   Device device = simple_device();
   device.kernel_overhead = 4_us;
