@@ -113,10 +113,17 @@ std::vector<StageOption> options_of(StageJudge& judge, StageId stage, int parts,
   return options;
 }
 
+/// Positions of the model one after the other, the first of which have one layer more where the layers do not divide.
+LayerSplit even_split(int layers, const ChunkMap& map) {
+  const int count = map.num_positions();
+  std::vector<int> positions;
+  for (int i = 0; i < count; ++i) positions.push_back(layers / count + (i < layers % count));
+  return split_of(std::move(positions), map);
+}
+
 }  // namespace
 
-std::vector<int> balanced_stage_layers(const Scenario& scenario, const Plan& plan,
-                                       StageTimes times) {
+LayerSplit balanced_split(const Scenario& scenario, const Plan& plan, StageTimes times) {
   const Parallel& parallel = plan.parallel;
   const int chunks = parallel.virtual_pipeline, parts = scenario.model.layers / chunks;
   WT_EXPECT(parts * chunks == scenario.model.layers);
@@ -125,9 +132,16 @@ std::vector<int> balanced_stage_layers(const Scenario& scenario, const Plan& pla
   for (int stage = 0; stage < parallel.pipeline; ++stage)
     options.push_back(
         options_of(judge, StageId{static_cast<std::size_t>(stage)}, parts, chunks, times));
-  std::vector<int> layers = split_stages(options);
-  for (int& count : layers) count *= chunks;
-  return layers;
+  LayerSplit split{split_stages(options), {}};
+  for (int& count : split.stages) count *= chunks;
+  const NodeType& first = scenario.nodes.front();
+  const bool are_alike = std::ranges::all_of(scenario.nodes, [&](const NodeType& node) {
+    return node.device.name == first.device.name &&
+           node.compute_efficiency == first.compute_efficiency;
+  });
+  if (chunks == 1 || !are_alike) return split;
+  LayerSplit even = even_split(scenario.model.layers, plan.chunk_map());
+  return std::ranges::max(even.stages) < std::ranges::max(split.stages) ? even : split;
 }
 
 std::vector<int> layers_before_balance(int layers, int stages) {

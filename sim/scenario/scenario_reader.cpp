@@ -98,6 +98,20 @@ JsonValue::Array values_of(const std::vector<int>& numbers) {
   return mapped(numbers, [](int number) { return JsonValue(std::int64_t{number}); });
 }
 
+/// The plan's layers as a file has them: by stage; by part of a bidirectional schedule; by stage and chunk where chunks differ.
+JsonValue::Array stage_layers_of(const Plan& plan) {
+  const bool by_part = plan.parallel.schedule->is_bidirectional();
+  const bool by_chunk = !by_part && !plan.position_layers.empty();
+  JsonValue::Array by_stage = values_of(by_part ? plan.position_layers : plan.stage_layers);
+  for (std::size_t stage = 0; by_chunk && stage < by_stage.size(); ++stage) {
+    JsonValue::Array layers_of_chunks;
+    for (int chunk = 0; chunk < plan.parallel.virtual_pipeline; ++chunk)
+      layers_of_chunks.emplace_back(std::int64_t{plan.chunk_layers({StageId{stage}, chunk})});
+    by_stage[stage].content = std::move(layers_of_chunks);
+  }
+  return by_stage;
+}
+
 std::string node_type_pointer(std::size_t type) {
   return "/platform/node_types/" + std::to_string(type);
 }
@@ -413,19 +427,7 @@ class PlanReader {
       return;
     }
     scenario_->plan = std::move(std::get<Plan>(made));
-    const Plan& made_plan = scenario_->plan;
-    const bool by_part = made_plan.parallel.schedule->is_bidirectional();
-    const bool by_chunk = !by_part && !made_plan.position_layers.empty();
-    JsonValue::Array by_stage =
-        values_of(by_part ? made_plan.position_layers : made_plan.stage_layers);
-    for (std::size_t stage = 0; by_chunk && stage < by_stage.size(); ++stage) {
-      JsonValue::Array layers_of_chunks;
-      for (int chunk = 0; chunk < parallel.virtual_pipeline; ++chunk)
-        layers_of_chunks.emplace_back(
-            std::int64_t{made_plan.chunk_layers({StageId{stage}, chunk})});
-      by_stage[stage].content = std::move(layers_of_chunks);
-    }
-    reader_.set_default("stage_layers", std::move(by_stage));
+    reader_.set_default("stage_layers", stage_layers_of(scenario_->plan));
     scenario_->nodes = types_of_nodes(scenario_->platform, *used_);
   }
 
@@ -726,10 +728,10 @@ class ScenarioReader {
   void balance_stages() {
     Plan& plan = scenario_.plan;
     scenario_.balances_stages = true;
-    plan.stage_layers = balanced_stage_layers(scenario_, plan, StageTimes::exact);
-    plan.parallel.stage_layers = plan.stage_layers;
-    plan.position_layers = plan.parallel.position_layers = {};
-    find_at(tree_, "/parallel/stage_layers")->content = values_of(plan.stage_layers);
+    LayerSplit split = balanced_split(scenario_, plan, StageTimes::exact);
+    plan.parallel.stage_layers = plan.stage_layers = std::move(split.stages);
+    plan.parallel.position_layers = plan.position_layers = std::move(split.positions);
+    find_at(tree_, "/parallel/stage_layers")->content = stage_layers_of(plan);
   }
 
   void read_extras(ObjectReader& root) {

@@ -586,8 +586,9 @@ std::variant<const Plan*, std::vector<PlanRejection>> lay_out_as_tried(const Sce
   const bool are_alike = std::ranges::adjacent_find(types, std::not_equal_to<>()) == types.end();
   if (are_alike && !base.balances_stages) return lay_out(base, space, choice, maker);
   choice = std::move(balanced);
-  choice.parallel.stage_layers =
-      balanced_stage_layers(base, **plan, StageTimes::on_a_straight_line);
+  LayerSplit split = balanced_split(base, **plan, StageTimes::on_a_straight_line);
+  choice.parallel.stage_layers = std::move(split.stages);
+  choice.parallel.position_layers = std::move(split.positions);
   return lay_out(base, space, choice, maker);
 }
 

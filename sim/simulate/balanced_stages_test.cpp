@@ -54,6 +54,28 @@ void check_no_split_is_faster(int layers, const ReadOptions& options) {
       }
 }
 
+TEST_CASE("stages of like nodes are balanced by chunks of unequal numbers of layers") {
+  // 18 layers on 4 stages of 3 chunks: 12 positions of 1 layer, and the first 6 have one more; in threes it would be 6, 6, 3, 3.
+  const std::string text = R"({
+    "model": {"layers": 18, "hidden": 1024, "heads": 16, "sequence": 1024, "vocab": 16000},
+    "platform": "dgx-h100", "nodes": 1, "software": "megatron-core-2026",
+    "training": {"global_batch": 16, "micro_batch": 1, "precision": "bf16"},
+    "parallel": {"tensor": 2, "pipeline": 4, "virtual_pipeline": 3, "data": 1,
+                 "schedule": "interleaved_1f1b", "stage_layers": "balanced"}})";
+  Problems problems;
+  const auto source = std::make_shared<const SourceText>(SourceText{"like.json", text});
+  const Scenario scenario =
+      read_scenario(parse_json(source, problems), library().root, library(), {});
+  CHECK(scenario.plan.stage_layers == std::vector{5, 5, 4, 4});
+  CHECK(scenario.plan.position_layers == std::vector{2, 2, 2, 2, 2, 2, 1, 1, 1, 1, 1, 1});
+  // What is resolved reads as the same.
+  Problems more;
+  const auto resolved = std::make_shared<const SourceText>(
+      SourceText{"resolved.json", canonical_text(scenario.resolved)});
+  CHECK(read_scenario(parse_json(resolved, more), library().root, library(), {})
+            .plan.position_layers == scenario.plan.position_layers);
+}
+
 TEST_CASE("no split of five layers over V100 and T4 stages has a faster slowest stage") {
   check_no_split_is_faster(5, {});
 }
