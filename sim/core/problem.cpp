@@ -274,17 +274,14 @@ void Problems::throw_if_any() const {
 
 namespace {
 
-/// The shortest candidate that goes on where the word ends: "h100" begins "h100-sxm".
-std::string shortest_continuation(const std::string& lower_word,
-                                  const std::vector<std::string>& candidates) {
-  constexpr std::size_t least_letters = 2;
-  std::string shortest;
-  if (lower_word.size() < least_letters) return shortest;
+/// The shortest candidate that `is_meant`.
+template <class IsMeant>
+std::string shortest(const std::vector<std::string>& candidates, const IsMeant& is_meant) {
+  std::string found;
   for (const std::string& candidate : candidates)
-    if (lower_case(candidate).starts_with(lower_word) &&
-        (shortest.empty() || candidate.size() < shortest.size()))
-      shortest = candidate;
-  return shortest;
+    if (is_meant(lower_case(candidate)) && (found.empty() || candidate.size() < found.size()))
+      found = candidate;
+  return found;
 }
 
 /// The candidate that shortens the word: its letters stand there in order, with all digits and the first one first: "bf16" of "bfloat16".
@@ -327,9 +324,15 @@ std::string closest_match(std::string_view word, const std::vector<std::string>&
     best = candidate;
     best_distance = distance;
   }
-  if (std::get<0>(best_distance) > 1)
-    if (const std::string longer = shortest_continuation(lower, candidates); !longer.empty())
-      return longer;
+  constexpr std::size_t least_letters = 2;
+  if (lower.size() < least_letters || std::get<0>(best_distance) == 0) return best;
+  // "h200" is a part of "hgx-h200", and begins "h200-sxm".
+  std::string longer = shortest(candidates, [part = "-" + lower + "-"](const std::string& each) {
+    return ("-" + each + "-").find(part) != std::string::npos;
+  });
+  if (longer.empty() && std::get<0>(best_distance) > 1)
+    longer = shortest(candidates, [&](const std::string& each) { return each.starts_with(lower); });
+  if (!longer.empty()) return longer;
   return best.empty() ? abbreviation(lower, candidates) : best;
 }
 

@@ -246,6 +246,8 @@ TEST_CASE("a slip of the fingers finds the word that was meant") {
   CHECK(closest_match("LAYERS", keys) == "layers");                   // case is no slip
   CHECK(closest_match("fp4", {"fp8", "mxfp8", "nvfp4"}) == "nvfp4");  // what has it all in it
   CHECK(closest_match("date", {"update", "data"}) == "data");
+  CHECK(closest_match("h200", {"b200", "h200-sxm"}) == "h200-sxm");  // one of its parts
+  CHECK(closest_match("h200", {"hgx-h200-4gpu", "hgx-h200", "h100"}) == "hgx-h200");
   CHECK(closest_match("bfloat16", {"fp16", "bf16"}) == "bf16");  // its short form
   CHECK(closest_match("bfloat16", {"bf8", "f16"}).empty());
 }

@@ -27,9 +27,6 @@ void expect_complete(const MemoryInputs& inputs) {
   WT_EXPECT(inputs.in_flight_with_gradients.size() == stages);
 }
 
-/// By how much a stage misses; negative: its room.
-Bytes miss(const StageMemory& stage) { return stage.required - stage.usable; }
-
 /// Adds what no operation holds.
 void hold(std::vector<HeldTensor>& tensors, HeldKind kind, Bytes bytes, double count,
           Moments held) {
@@ -46,13 +43,16 @@ MemoryAccount account_memory(const MemoryInputs& inputs) {
     account.max_total = std::max(account.max_total, account.stages.back().total);
     account.verdict = std::max(account.verdict, account.stages.back().verdict);
   }
+  account.fits = account.verdict != MemoryVerdict::does_not_fit;
+  const auto miss = [&](const StageMemory& stage) {
+    return (account.fits ? stage.total : stage.required) - stage.usable;
+  };
   const StageMemory& worst = *std::max_element(
       account.stages.begin(), account.stages.end(),
-      [](const StageMemory& a, const StageMemory& b) { return miss(a) < miss(b); });
+      [&](const StageMemory& a, const StageMemory& b) { return miss(a) < miss(b); });
   account.worst_stage = worst.stage;
   account.capacity = inputs.device_of_stage[worst.stage.index()]->memory_capacity;
   account.usable = worst.usable;
-  account.fits = account.verdict != MemoryVerdict::does_not_fit;
   return account;
 }
 

@@ -155,6 +155,9 @@ TEST_CASE(
                     scatter = "reduce-scatter of an activation";
   CHECK(world.layer(Direction::forward) ==
         "attention, " + gather + ", " + scatter + ", feed-forward, " + gather + ", " + scatter);
+  world.plan.parallel.tensor = 1;  // a group of one gathers nothing
+  CHECK(world.layer(Direction::forward) == "attention, feed-forward");
+  world.plan.parallel.tensor = 2;
   const std::string three = gather + ", " + gather + ", " + scatter;
   CHECK(world.layer(Direction::backward) == "feed-forward, " + three + ", attention, " + three);
   world.software.overlap_backward_tensor_collectives = true;

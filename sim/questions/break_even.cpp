@@ -290,11 +290,14 @@ BreakEven::Outcome outcome_of(const Bracket& bracket) {
                               : BreakEven::Outcome::always_slower;
 }
 
-BreakEven answer_of(const BreakEvenQuestion& question, const Bracket& bracket) {
+BreakEven answer_of(const BreakEvenQuestion& question, const Bracket& bracket,
+                    const BreakEvenSearch& search) {
   BreakEven found{.what = question.what,
                   .part = question.part,
                   .outcome = outcome_of(bracket),
-                  .bandwidth_now = question.bandwidth_now};
+                  .bandwidth_now = question.bandwidth_now,
+                  .lowest = search.lowest,
+                  .highest = search.highest};
   if (found.outcome != BreakEven::Outcome::crosses) return found;
   found.factor = std::exp(bracket.middle());
   found.bandwidth = question.bandwidth_now * found.factor;
@@ -417,7 +420,7 @@ std::vector<BreakEven> find_break_evens(const std::vector<BreakEvenQuestion>& qu
   }
   std::vector<BreakEven> answers;
   for (std::size_t i = 0; i < questions.size(); ++i)
-    answers.push_back(answer_of(questions[i], brackets[i]));
+    answers.push_back(answer_of(questions[i], brackets[i], search));
   return answers;
 }
 

@@ -11,6 +11,7 @@
 #include "core/json_value.hpp"
 #include "core/problem.hpp"
 #include "core/text_list.hpp"
+#include "core/utf8.hpp"
 #include "cost/collective_algorithm.hpp"
 #include "cost/collective_cost.hpp"
 #include "cost/expert_exchange.hpp"
@@ -273,6 +274,16 @@ document::Document collective_document(const CollectiveQuestion& question,
                           rows[i].find("algorithm")->string(),
                           document::figure(data, row + "/bus_bandwidth_bytes_per_s", rate_text)});
   }
+  std::vector<std::string> warnings;
+  const std::string wanted =
+      detail::with_spaces(question.algorithm);  // "flat" and "hierarchical" choose
+  if ((wanted == "ring" || wanted == "tree" || wanted == "nvls tree") &&
+      !std::all_of(rows.begin(), rows.end(), [&](const JsonValue& row) {
+        return lower_case(row.find("algorithm")->string()).starts_with(wanted);
+      }))
+    warnings.push_back("--algorithm " + question.algorithm +
+                       ": where there is none for the operation and these GPUs, the row's own "
+                       "algorithm is timed");
   std::vector<document::Part> parts{table};
   if (rows.size() > 1) parts.push_back(bandwidth_chart(rows, sizes.size() > 1));
   return {data,
@@ -282,7 +293,8 @@ document::Document collective_document(const CollectiveQuestion& question,
           "",
           {},
           {{"times", "Times", "Alone on the network", parts}},
-          "windtunnel collective --json"};
+          "windtunnel collective --json",
+          warnings};
 }
 
 Seconds time_of_flows(const Network& network, const std::vector<RoutedFlow>& flows) {

@@ -215,6 +215,9 @@ TEST_CASE("the table of a collective has a row for each payload on each number o
   CHECK(std::get<double>(rows[1].find("bus_bandwidth_bytes_per_s")->content) ==
         doctest::Approx(100e9));
   CHECK(rows[3].find("algorithm")->string() == "tree");
+  CHECK(document.warnings.empty());
+  question.algorithm = "nvls_tree";
+  CHECK(collective_document(question, quads()).warnings.size() == 1);
   question.gpus = {6};
   CHECK_THROWS_WITH_AS(collective_document(question, quads()), doctest::Contains("write 4 or 8"),
                        InputError);

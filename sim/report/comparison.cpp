@@ -100,7 +100,9 @@ std::string verdict_of(const BreakEven& found) {
   return std::string(found.outcome == BreakEven::Outcome::always_faster   ? "faster"
                      : found.outcome == BreakEven::Outcome::always_slower ? "slower"
                                                                           : "as fast") +
-         " at every bandwidth tried, now " + to_text(found.bandwidth_now);
+         " at every bandwidth tried, " + significant_text(found.lowest, 2) + " to " +
+         significant_text(found.highest, 2) + " times the " + to_text(found.bandwidth_now) +
+         " of now";
 }
 
 /// "saves 3.10 ms an iteration; alone, a transfer gains below 12.5 GB/s a GPU (1.20 ms of codec save 14.3 MiB), now 10.0 GB/s"
@@ -114,9 +116,10 @@ std::string effect_of(const CodecBreakEven& codec) {
   if (codec.saved_if_slow != codec.saved_by_job)
     text += " (with all codecs at the slow end of their assumed speeds, " +
             effect(codec.saved_if_slow) + ")";
-  text +=
-      "; alone, a transfer " +
-      (codec.bandwidth ? "gains below " + to_text(*codec.bandwidth) + " per GPU" : "always gains");
+  text += "; alone, a transfer " + (codec.saved <= Bytes{} ? "never gains"
+                                    : codec.bandwidth
+                                        ? "gains below " + to_text(*codec.bandwidth) + " per GPU"
+                                        : "always gains");
   text += " (" + to_text(codec.codec) + " of codec save " + to_text(codec.saved) + ")";
   if (codec.now > BytesPerSecond{}) text += ", now " + to_text(codec.now);
   return text;
@@ -173,6 +176,16 @@ std::size_t others_at_once() {
   return static_cast<std::size_t>(std::max(1, room / (value_width + change_width)));
 }
 
+bool hold_as_many_tokens(const DataViews& runs) {
+  const auto tokens = [](const DataView& run) {
+    return run.amount("/tokens_per_s") * run.amount(time_pointer);
+  };
+  constexpr double rounding = 1e-9;
+  return std::ranges::all_of(runs, [&](const DataView& run) {
+    return std::abs(tokens(run) / tokens(runs[0]) - 1) < rounding;
+  });
+}
+
 /// The first run and up to three others from `first` on, in columns.
 std::string text_block(const DataViews& runs, std::size_t first, const Painter& paint) {
   using CellOf = std::function<std::string(const DataView&)>;
@@ -211,7 +224,7 @@ std::string text_block(const DataViews& runs, std::size_t first, const Painter& 
   std::string text = "\n" + std::string(indent) + paint(Tone::quiet, head) + "\n" +
                      row({"iteration time", time_pointer, text_of_time, Change::relative}) +
                      line(
-                         "speed-up",
+                         hold_as_many_tokens(runs) ? "speed-up" : "iteration speed-up",
                          [base](const DataView& run) {
                            return fixed_text(base / run.amount(time_pointer), 3) + "x";
                          },

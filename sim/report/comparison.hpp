@@ -74,6 +74,7 @@ struct BreakEven {
   bool faster_below = true;    ///< the second run is the faster one below that bandwidth
   BytesPerSecond bandwidth{};  ///< `factor` times `bandwidth_now`
   BytesPerSecond bandwidth_now{};  ///< of a node, as the scenario has it
+  double lowest = 1, highest = 1;  ///< factors tried
 };
 
 /// Bandwidth at which compressing one class of traffic stops paying for a transfer alone, by formula (sim/questions/break_even.hpp), and

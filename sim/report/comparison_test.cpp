@@ -110,7 +110,7 @@ B  b.json (small)
 
                                  A           B     B - A
   iteration time           32.0 us     28.0 us   -12.5 %
-  speed-up                  1.000x      1.143x
+  iteration speed-up        1.000x      1.143x
   tokens/s             512,000,000 512,000,000         =
   TFLOP/s per GPU            120.0       120.0         =
   MFU                       38.5 %      38.5 %         =

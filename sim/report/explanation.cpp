@@ -533,8 +533,10 @@ std::string change_text(double change) {
 }
 
 std::string memory_note(const WhatIfResult& result, const Report& report) {
-  if (result.fits == report.memory.fits) return "";
+  if (result.fits && report.memory.fits) return "";
   if (result.fits) return "fits in memory";
+  if (!report.memory.fits)  // of a machine that was changed, this goes without saying
+    return is_choice(result.change.kind) ? "does not fit in memory either" : "";
   return "does not fit in memory" +
          (result.memory_advice.empty() ? "" : "; " + result.memory_advice);
 }

@@ -131,7 +131,7 @@ TEST_CASE(
   CHECK(html.find("does not fit in memory") != std::string::npos);
   Report misfit = e.report;
   misfit.memory.fits = false;
-  CHECK(memory_note(too_large, misfit).empty());
+  CHECK(memory_note(too_large, misfit) == "does not fit in memory either");
   too_large.memory_advice = "fits with no_sync false";
   CHECK(memory_note(too_large, e.report) == "does not fit in memory; fits with no_sync false");
   too_large.fits = true;

@@ -732,8 +732,14 @@ std::vector<document::Part> why_parts(const PlanExplanation& explanation, const 
           "✗", each.message + (each.suggestion.empty() ? "" : " (" + each.suggestion + ")")});
     return parts;
   }
-  if (!explanation.memory->fits)
-    return {Verdict{"✗", "does not fit: " + text_of(*explanation.memory)}};
+  if (!explanation.memory->fits) {
+    const bool is_risk = explanation.memory->verdict != MemoryVerdict::does_not_fit;
+    return {Verdict{"✗", std::string("does not fit") +
+                             (is_risk ? " with the margin that rank keeps (memory_margin of the "
+                                        "search block; run calls it at risk)"
+                                      : "") +
+                             ": " + text_of(*explanation.memory)}};
+  }
   const RankedPlan& plan = *explanation.simulated;
   const Words facts = figure(data, "/iteration_time_s", text_of_time) + " per iteration, " +
                       to_text(plan.memory_max) + " of memory";

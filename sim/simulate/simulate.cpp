@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/contracts.hpp"
+#include "core/count_text.hpp"
 #include "core/file_io.hpp"
 #include "core/memory_left.hpp"
 #include "cost/stage_cost.hpp"
@@ -398,6 +399,15 @@ void fill_warnings(const Outcome& o, Report& report) {
         " tokens of a sample cannot be split evenly over tensor " +
         std::to_string(parallel.tensor) +
         " (sequence_parallel): the framework refuses or pads them, which is not simulated");
+  if (parallel.tensor > scenario.model.kv_heads && !scenario.model.mla)
+    report.warnings.push_back(
+        "tensor " + std::to_string(parallel.tensor) + " cuts the model's " +
+        count_text(scenario.model.kv_heads, "key/value head") +
+        " into parts: the framework refuses, copies or gathers them, which is not simulated");
+  if (parallel.virtual_pipeline == 1 && parallel.pipeline > 1 && parallel.schedule->takes(2))
+    report.warnings.push_back("schedule " + parallel.schedule->name +
+                              " of one chunk per device is 1f1b: write \"virtual_pipeline\": 2 or "
+                              "more to interleave");
   constexpr int aligned = 8;
   if (scenario.plan.training.attention == Attention::standard &&
       scenario.model.head_size() % aligned != 0) {

@@ -106,9 +106,11 @@ Complaint no_unit(const Written& written) {
   const std::string problem = in_quotes(written.all) + " has no unit (could be ";
   if constexpr (std::is_same_v<Amount, BytesPerSecond>)
     return {problem + "bits or bytes)", bits_or_bytes(number, written.value, large ? "" : "G")};
+  constexpr double few_gigabytes = 1000;
   if constexpr (std::is_same_v<Amount, Bytes>)
-    return large ? Complaint{problem + "bytes or gigabytes)", "write \"" + number + " B\""}
-                 : Complaint{problem + "GB or GiB)", decimal_or_binary(number, 3)};
+    return written.value >= few_gigabytes
+               ? Complaint{problem + "bytes or gigabytes)", "write \"" + number + " B\""}
+               : Complaint{problem + "GB or GiB)", decimal_or_binary(number, 3)};
   if constexpr (std::is_same_v<Amount, Seconds>)
     return {problem + "seconds or microseconds)",
             "write \"" + number + " s\" or \"" + number + " us\""};

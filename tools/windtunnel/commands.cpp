@@ -596,7 +596,9 @@ std::vector<Command> make_commands() {
       {.name = "list",
        .summary = "Print what is built in",
        .argument = "KIND",
-       .about = "models, platforms, devices, software, noise, scenarios, codecs, fabrics or keys",
+       .about = "models, platforms, devices, software, noise, scenarios, codecs, fabrics, or keys "
+                "(of training, "
+                "parallel and search; the others are in docs/scenario-reference.md)",
        .choices = {"models", "platforms", "devices", "software", "noise", "scenarios", "codecs",
                    "fabrics", "keys"},
        .carry_out = list_command,

@@ -153,7 +153,7 @@ void split_edges(ChunkOperations& chunk, const PassContext& in) {
 /// LinearWithGradAccumulationAndAsyncCommunication.backward in megatron/core/tensor_parallel/layers.py, Megatron-Core 0.12, and in
 /// megatron/mpu/layers.py at 2514892, October 2022).
 void split_sequence(ChunkOperations& chunk, const PassContext& in) {
-  if (!in.plan->parallel.sequence_parallel) return;
+  if (!in.plan->parallel.sequence_parallel || in.plan->parallel.tensor == 1) return;
   divide_held(chunk, in);
   const bool regathers = regathers_inputs(in),
              hides = in.software->overlap_backward_tensor_collectives;
