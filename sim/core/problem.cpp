@@ -182,7 +182,8 @@ void Problems::add(Problem problem, std::vector<std::string> spoils) {
     ++more_;
     return;
   }
-  if (problem.origin.source && problem.origin.source->quoting != Quoting::allowed)
+  const bool names_our_key = problem.message.starts_with("missing key ");
+  if (!names_our_key && problem.origin.source && problem.origin.source->quoting != Quoting::allowed)
     problem.message = without_quotations(problem.message, problem.suggestion);
   // A file that is named twice is read twice, and is wrong once. What cannot be quoted looks alike as well.
   const auto known = std::find_if(problems_.begin(), problems_.end(), [&](const Problem& p) {

@@ -294,14 +294,17 @@ document::Table plan_table(const RankResult& result, const JsonValue& data) {
   for (const SearchKey& searched : search_keys()) {
     if (!has_column(searched, result)) continue;
     const Key& key = *searched.key;
-    const bool is_number = key.value.kind == KeyValue::Kind::whole_number;
-    // The number of replicas follows from the rest, and what all plans share tells none of them apart.
+    const bool is_number = key.value.kind == KeyValue::Kind::whole_number,
+               is_degree = key.name() == "tensor" || key.name() == "pipeline" ||
+                           key.name() == "context" || key.name() == "micro_batch";
+    // The number of replicas follows from the rest, and what all plans share tells none of them apart. Degrees and microbatch stay longest.
     const bool follows =
         key.name() == "data" || (key.name() == "schedule" && schedule_follows(result.plans));
     const std::string marks =
         std::string(is_number ? "r" : "l") + (follows                       ? "??"
                                               : agree_on(key, result.plans) ? "???"
-                                                                            : "");
+                                              : is_degree                   ? ""
+                                                                            : "?");
     add(marks.c_str(), key.label(), [&](std::size_t i, const std::string& at) {
       return Words(shown_text(key, key.value.get(result.plans[i].choice)),
                    is_number ? at + key.pointer : "");
