@@ -74,14 +74,19 @@ Seconds in_node_ring(const Interconnect& interconnect, const std::vector<int>& g
   if (n <= 1 || payload <= Bytes{0}) return {};
   const double rings = usable_rings(interconnect, gpus);
   const BytesPerSecond wires = interconnect.saturated_bandwidth * rings;
-  const double steps = n - 1, halves = kind == RingKind::all_reduce ? 2 : 1;
+  const double steps = n - 1, halves = kind == RingKind::all_reduce ? 2 : 1,
+               sent = steps * halves + interconnect.group_loss * idle_steps(kind);
+  const Bytes half =
+      interconnect.half_size * std::pow(n / fitted_group, interconnect.half_size_exponent);
+  // With a sharpness above 1 the ramp grows as payloads shrink. Those below the payload of the least time take that time.
+  if (const double above = interconnect.sharpness - 1; above > 0)
+    payload =
+        std::max(payload, half * std::pow(above * 2 * steps / sent, 1 / interconnect.sharpness));
   const Bytes chunk = payload / n;
-  Seconds transfer = chunk * (steps * halves + interconnect.group_loss * idle_steps(kind)) / wires;
+  Seconds transfer = chunk * sent / wires;
   if (chunk / rings < interconnect.switch_size)
     transfer =
         std::max(transfer, chunk * (steps * halves) / (interconnect.small_bandwidth * rings));
-  const Bytes half =
-      interconnect.half_size * std::pow(n / fitted_group, interconnect.half_size_exponent);
   const Seconds ramp =
       chunk * (2 * steps) / wires * std::pow(half / payload, interconnect.sharpness);
   return with_floor(interconnect, interconnect.floor_base + interconnect.floor_per_gpu * n,
@@ -190,7 +195,7 @@ std::vector<NodeCrossing> crossings(const CrossingTask& task) {
       crossing.volume = in_ring / pat_share;
       crossing.latency = pat_latency(task.members, task.hop);
     } else if (choice.algorithm == "tree") {
-      const Bytes chunk = tree_chunk(task.nics);
+      const Bytes chunk = std::min(payload, tree_chunk(task.nics));
       crossing.volume = payload * sent;
       crossing.latency = (task.hop + chunk * (sent / 2) / task.rate) * up_and_down;
       if (per_node > 1) {

@@ -42,6 +42,16 @@ TEST_CASE("a small all-reduce takes the floor") {
   CHECK(in_node_all_reduce(wires, gpus(8), 1_kB).value() == doctest::Approx(50e-6).epsilon(1e-12));
 }
 
+TEST_CASE("a smaller payload takes no longer inside a node, however sharp the ramp is") {
+  Interconnect wires = nvswitch();
+  wires.floor_base = wires.floor_per_gpu = Seconds{0};
+  wires.sharpness = 1.4;
+  for (const RingKind kind : {RingKind::all_reduce, RingKind::all_gather})
+    for (Bytes payload = 1_kB; payload < 1_GB; payload = payload * 2)
+      CHECK(in_node_ring(wires, gpus(4), payload, kind) <=
+            in_node_ring(wires, gpus(4), payload * 2, kind) * (1 + 1e-12));
+}
+
 TEST_CASE("an added floor is paid on top of the transfer") {
   Interconnect wires = nvswitch();
   wires.half_size = Bytes{0};
