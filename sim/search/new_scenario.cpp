@@ -96,6 +96,8 @@ void set_given(JsonValue& tree, const std::string& pointer, const JsonValue& val
 
 /// Why `new` does not take this --set; empty where it does.
 Problem refusal_of(const std::string& pointer, const JsonValue& value) {
+  if (!pointer.starts_with('/'))
+    return {{}, {}, pointer + " does not begin with /", "write --set /" + pointer + "=VALUE"};
   for (const auto& [taken, option] : {std::pair{"/training/global_batch", "--global-batch"},
                                       {"/training/lora_rank", "--lora-rank"}})
     if (pointer == taken)

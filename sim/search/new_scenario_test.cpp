@@ -122,6 +122,7 @@ TEST_CASE("what is set for a new scenario is in the file, and the search keeps t
     CHECK_THROWS_WITH_AS(new_scenario(request, shipped()), doctest::Contains(message), InputError);
   };
   refused({{"/nodes", "4"}}, "add it to run, or change it in the file that is written");
+  refused({{"training/micro_batch", "2"}}, "write --set /training/micro_batch=VALUE");
   refused({{"/training/global_batch", "64"}}, "write --global-batch");
   refused({{"/platform/extends", "dgx-h100"}}, "write --platform");
   refused({{"/platform/node_types/00/nic_rate", "5 Gbps"}}, "there is no such place");
