@@ -152,7 +152,7 @@ class GpuTraceBuilder {
 
   GpuTrace finish() {
     const auto& head = reader_.head();
-    trace_.kind = head.generator == "windtunnel" ? TraceKind::simulated : TraceKind::real;
+    trace_.kind = is_simulated() ? TraceKind::simulated : TraceKind::real;
     trace_.rank = head.rank;
     trace_.world_size = head.world_size;
     trace_.job = head.job;
@@ -211,6 +211,8 @@ class GpuTraceBuilder {
   }
 
  private:
+  bool is_simulated() const { return reader_.head().generator == "windtunnel"; }
+
   /// Counts one thing more, with a text of its own or none: what a hostile file repeats without end.
   void keep(std::size_t text = 0) {
     constexpr std::size_t most_kept = 10'000'000;  // some 200 bytes of memory each
@@ -253,6 +255,7 @@ class GpuTraceBuilder {
     }
     event.stream = number_of_name(text.field("tid"));
     event.device = *device;
+    trace_.device = text.whole_argument("device").value_or(*device);
     event.begin = *begin;
     event.end = *begin + *length;
     if (event.work == GpuWork::compute) event.phase = phase_named(text.field("name"));
@@ -262,6 +265,7 @@ class GpuTraceBuilder {
     if (event.work == GpuWork::compute && names_[event.kind] == unknown_kernels)
       unknown_[text.field("name")] += *length;
     if (event.work != GpuWork::communication || !names_[event.kind].starts_with("nccl")) return;
+    if (is_simulated() && !text.argument("note").empty()) return;  // several calls, drawn as one
     keep();
     const std::string& name = text.argument("Collective name");
     CollectiveCall call;
@@ -291,9 +295,10 @@ class GpuTraceBuilder {
       keep(name.size());
       const std::string communication = communication_in(name);
       of_kernel = communication.empty() ? GpuWork::compute : GpuWork::communication;
-      kind = names_.number_of(!communication.empty()                       ? communication
-                              : phase_named(name) != ComputePhase::unknown ? name
-                                                                           : compute_kind_of(name));
+      const char* const computing = compute_kind_of(name);
+      const bool is_ours = phase_named(name) != ComputePhase::unknown ||
+                           (is_simulated() && computing == unknown_kernels);
+      kind = names_.number_of(!communication.empty() ? communication : is_ours ? name : computing);
     }
     work = of_kernel;
     return kind;

@@ -106,6 +106,7 @@ struct GpuTrace {
   std::string file;
   TraceKind kind = TraceKind::real;
   std::int64_t rank = -1, world_size = -1;  ///< -1: the trace does not say
+  std::int64_t device = -1;                 ///< of its last GPU, in the node
   std::string gpu;                          ///< "Tesla V100-SXM2-32GB"; may be empty
   std::string job;                          ///< of a simulated one: the scenario's name
   std::vector<GpuEvent> events;
@@ -113,7 +114,7 @@ struct GpuTrace {
   std::vector<TraceStep> steps;                   ///< by time, disjoint
   std::map<std::int64_t, std::string> processes;  ///< names by pid
   std::vector<std::string> names;
-  /// Kernels whose names say nothing, with their time in ns, the longest first: they count as computing.
+  /// Kernels of a real trace whose names say nothing, with their time in ns, the longest first: they count as computing.
   std::vector<std::pair<std::string, std::int64_t>> unknown_kernels;
   std::int64_t kernel_time = 0;  ///< ns, the sum of the durations of all kernels
   /// The share of that which kernels of unknown names take.

@@ -42,7 +42,8 @@ double OutlierTest::least_outlier() const {
   // In double precision alone: tables of long doubles are computed as the program starts, and valgrind has none.
   using InDoubles = boost::math::policies::policy<boost::math::policies::promote_double<false>>;
   const boost::math::students_t_distribution<double, InDoubles> distribution(degrees_of_freedom());
-  return scatter_ * boost::math::quantile(boost::math::complement(distribution, share));
+  return std::max(least_shown,
+                  scatter_ * boost::math::quantile(boost::math::complement(distribution, share)));
 }
 
 double OutlierTest::chance_of(double deviation) const {
@@ -112,12 +113,18 @@ class RankJudge {
  public:
   explicit RankJudge(const std::vector<RankTrace>& ranks) : ranks_(ranks) {
     verdict_.matched = match_ranks(ranks);
-    // Ranks are laid over nodes in order, each with as many as the largest device number says, or it is unknown.
-    std::int64_t most = 0;
-    for (const RankTrace& rank : ranks) most = std::max(most, rank.device + 1);
-    const bool in_order = std::ranges::all_of(
-        ranks, [&](const RankTrace& rank) { return rank.rank % most == rank.device; });
-    verdict_.gpus_per_node = most > 1 && in_order ? most : 0;
+    // Ranks are laid over nodes in order, each with as many as the largest device number says, or more where only some ranks are given
+    // (the first of each tensor group), or it is unknown.
+    std::int64_t most = 0, last = 0;
+    for (const RankTrace& rank : ranks) {
+      most = std::max(most, rank.device + 1);
+      last = std::max(last, rank.rank);
+    }
+    for (std::int64_t count = most; most > 1 && count <= std::max(most, last); ++count)
+      if (verdict_.gpus_per_node == 0 && std::ranges::all_of(ranks, [&](const RankTrace& rank) {
+            return rank.rank % count == rank.device;
+          }))
+        verdict_.gpus_per_node = count;
   }
 
   RankVerdict judge() {
@@ -144,7 +151,7 @@ class RankJudge {
     for (const MatchedCall& call : verdict_.matched.calls) {
       if (call.kind == CollectiveKind::message) continue;  // a receiver waits in any pipeline
       for (const auto& part : call.parts) ++num_calls[part.member];
-      ++num_last[call.last().member];
+      if (call.lag() > 0) ++num_last[call.last().member];
     }
     const std::vector<std::int64_t> lags = charged_lags(ranks_, verdict_.matched);
     for (std::size_t member = 0; member < ranks_.size(); ++member) {
@@ -192,7 +199,7 @@ class RankJudge {
     verdict_.power.least_named = std::expm1(test.least_outlier());
     for (std::size_t i = 0; i < judged.size(); ++i) {
       RankPace& pace = verdict_.ranks[judged[i]];
-      pace.is_slow = test.is_outlier(deviations[i]) && cost_of(pace) > 0;
+      pace.is_slow = test.is_outlier(deviations[i]);
     }
     std::map<std::int64_t, std::vector<std::size_t>> slow_of_node;
     for (const RankPace& pace : verdict_.ranks)
@@ -247,11 +254,18 @@ class RankJudge {
     // The GPUs of a node are late at once: what waits for them waits once.
     for (const RankPace& pace : paces) finding.cost = std::max(finding.cost, cost_of(pace));
     finding.ratio = median_of(mapped(paces, &RankPace::compute_over_peers));
-    finding.text =
-        (is_rank ? "rank " : "all GPUs of node ") + std::to_string(place) +
-        (is_rank ? " computes " : " compute ") + percent_text(finding.ratio - 1) +
-        (is_rank ? " slower than its peers and costs " : " slower than their peers and cost ") +
-        to_text(Seconds{finding.cost}) + " a step";
+    finding.text = (is_rank ? "rank " : "all GPUs of node ") + std::to_string(place) +
+                   (is_rank ? " computes " : " compute ") + percent_text(finding.ratio - 1) +
+                   (is_rank ? " slower than its peers" : " slower than their peers");
+    const bool shows_waits =
+        std::ranges::any_of(verdict_.ranks, [](const RankPace& pace) { return pace.lag > 0; });
+    if (finding.cost > 0)
+      finding.text +=
+          (is_rank ? " and costs " : " and cost ") + to_text(Seconds{finding.cost}) + " a step";
+    else
+      finding.text += shows_waits
+                          ? ", and no rank waits for that in a collective"
+                          : "; the cost does not show, as collectives begin at once on all ranks";
     verdict_.findings.push_back(std::move(finding));
   }
 

@@ -24,7 +24,9 @@ class OutlierTest {
   explicit OutlierTest(const std::vector<double>& deviations, double least_scatter = 0);
 
   /// True if this deviation is larger than chance explains for any of the parts.
-  bool is_outlier(double deviation) const { return chance_of(deviation) < false_alarm_rate; }
+  bool is_outlier(double deviation) const {
+    return deviation >= least_shown && chance_of(deviation) < false_alarm_rate;
+  }
   /// The probability that any of so many healthy parts deviates by as much, upwards.
   double chance_of(double deviation) const;
   /// The smallest deviation that is an outlier: what a fault must make of a part to be told from chance. Infinite of fewer than three parts.
@@ -32,6 +34,8 @@ class OutlierTest {
   double scatter() const { return scatter_; }
 
   static constexpr double false_alarm_rate = 0.001;
+  /// The last digit of the percentages that verdicts show: parts of a simulation without noise differ by less, by rounding.
+  static constexpr double least_shown = 0.001;
 
  private:
   double degrees_of_freedom() const;
@@ -103,7 +107,7 @@ struct RankPace {
   double compute = 0;      ///< s per step
   double compute_over_peers = 1;
   double lag = 0;         ///< s per step that others waited for it by its own doing (LagCharger)
-  double share_last = 0;  ///< of its calls: it came last
+  double share_last = 0;  ///< of its calls: it came last, and others waited
   bool is_slow = false;   ///< computes longer than chance allows
 };
 

@@ -254,7 +254,7 @@ RankTrace rank_trace_of(const std::string& text) {
   std::int64_t begin = trace.events.front().begin;
   for (const GpuEvent& event : trace.events) begin = std::min(begin, event.begin);
   return {trace.rank,
-          totals.device,
+          trace.device,
           totals.compute,
           std::max<std::int64_t>(1, static_cast<std::int64_t>(trace.steps.size())),
           begin,
@@ -334,6 +334,38 @@ std::vector<std::string> four_ranks(const std::vector<double>& computes) {
   return files;
 }
 
+/// As `run --rank-traces` writes them: rank r, on a GPU of a node of 8, computes for `computes[r]` us, and the all-reduce begins at once on all.
+std::vector<std::string> simulated_ranks(const std::vector<double>& computes,
+                                         int gpus_per_rank = 1) {
+  std::vector<std::string> files;
+  for (std::size_t i = 0; i < computes.size(); ++i) {
+    const int rank = static_cast<int>(i) * gpus_per_rank;
+    const std::string device = R"("args": {"device": )" + std::to_string(rank % 8);
+    std::string call = replaced(kernel(rank, all_reduce, 100, 10), R"("args": {)", device + ", ");
+    call =
+        replaced(call, R"("Group size": 4)", R"("Group size": )" + std::to_string(computes.size()));
+    call = replaced(call, R"(, "Process Group Ranks": "[0, 1, 2, 3]")", "");
+    const std::string computing =
+        replaced(kernel(rank, "", 0, computes[i]), R"("args": {)", device);
+    const std::string drawn_as_one = replaced(
+        replaced(call, "\"device\"", R"("note": "of all layers, drawn as one", "device")"),
+        R"("Process Group Name": "0")", R"("Process Group Name": ")" + std::to_string(rank) + "\"");
+    files.push_back(replaced(rank_file(rank, computing + "," + drawn_as_one + "," + call),
+                             R"("traceEvents")",
+                             R"("otherData": {"generator": "windtunnel"}, "traceEvents")"));
+  }
+  return files;
+}
+
+std::string report_of(const std::vector<std::string>& files) {
+  ImportRun run("kineto");
+  for (std::size_t i = 0; i < files.size(); ++i)
+    run.with("rank" + std::to_string(i) + ".json", files[i]);
+  std::ostringstream out, notes;
+  run_import(run.request, ResultFormat::text, shipped_library(), out, notes);
+  return out.str() + notes.str();
+}
+
 }  // namespace
 
 TEST_CASE("who came late, and by how much, does not depend on the clocks of the hosts") {
@@ -350,6 +382,34 @@ TEST_CASE("who came late, and by how much, does not depend on the clocks of the 
   // 2 * 3/4 * 1 MiB in 10 us
   CHECK(verdict.groups.front().bus_bandwidth == doctest::Approx(1.5 * 1048576 / 10e-6));
   CHECK(verdict.groups.front().nodes == std::vector<std::int64_t>{0});
+}
+
+TEST_CASE("a slow rank is named where collectives begin at once on all, as in simulated traces") {
+  const auto files = simulated_ranks({50, 50, 50, 70, 50, 50, 50, 50});
+  const RankVerdict verdict = verdict_of(files);
+  CHECK(found_in(verdict) == "slow-rank 3; ");
+  CHECK(verdict.ranks[0].share_last == 0);
+  // Calls that are drawn as one count as none, and what no three groups do is not judged.
+  CHECK(verdict.matched.calls.size() == 1);
+  const std::string report = report_of(files);
+  CHECK(contains(report, "rank 3 computes 40.0 % slower than its peers; the cost does not show"));
+  CHECK(contains(report, "rank 3                     70.0 us       +40.0 %"));
+  CHECK(contains(report, "cannot judge whether a link is slow: no three groups"));
+  // Each trace is of a tensor group of 2 GPUs: of 4 devices in a node only the first is given.
+  CHECK(found_in(verdict_of(simulated_ranks({50, 50, 50, 50, 70, 70, 70, 70, 50, 50, 50, 50},
+                                            2))) == "slow-node 1; ");
+  // Rounding to a nanosecond is no fault.
+  CHECK(found_in(verdict_of(simulated_ranks({50, 50, 50, 50.001, 50, 50, 50, 50}))).empty());
+}
+
+TEST_CASE("kernels whose names say nothing are noted once, and our own never") {
+  const auto named = [](std::vector<std::string> files) {
+    for (std::string& file : files) file = replaced(file, "\"gemm\"", "\"feed-forward\"");
+    return files;
+  };
+  CHECK(contains(report_of(named(four_ranks({50, 50, 50, 60}))),
+                 "rank3.json and 3 other files with as much or less: "));
+  CHECK_FALSE(contains(report_of(named(simulated_ranks({50, 50, 50, 50}))), "say nothing"));
 }
 
 TEST_CASE("calls that differ across ranks, or whose group is not said, are not matched") {

@@ -151,9 +151,10 @@ std::string cannot_judge_text(const RankVerdict& verdict, const std::vector<Rank
 ///   rank 11 computes 25.1 % slower than its peers and costs 22.4 ms a step
 std::vector<document::Section> sections_of(const RankVerdict& verdict,
                                            const std::vector<RankTrace>& ranks) {
-  if (verdict.matched.calls.empty()) return {};
   std::vector<RankPace> latest = verdict.ranks;
-  std::ranges::stable_sort(latest, std::greater{}, &RankPace::lag);
+  std::ranges::stable_sort(latest, std::greater{}, [](const RankPace& pace) {
+    return std::pair{pace.lag, pace.compute_over_peers};
+  });
   constexpr std::size_t most_shown = 5;
   latest.resize(std::min(most_shown, latest.size()));
   document::Table paces{
@@ -189,14 +190,22 @@ std::vector<document::Section> sections_of(const RankVerdict& verdict,
     compared.emplace_back(document::Words());
     compared.emplace_back(std::move(rates));
   }
+  const bool compares_groups = std::ranges::any_of(
+      verdict.groups, [](const GroupRate& rate) { return rate.peers_bandwidth > 0; });
   auto judged = mapped<document::Part>(verdict.findings, &RankFinding::text);
   if (const std::string cannot = cannot_judge_text(verdict, ranks); !cannot.empty())
     judged.emplace_back(document::Words(cannot));
   else if (verdict.findings.empty())
-    judged.emplace_back(document::Words(
-        "none: no rank computes slower, and no group moves less, than chance explains (a rank "
-        "would be named that computes " +
-        percent_text(verdict.power.least_named) + " longer than its peers)"));
+    judged.emplace_back(
+        document::Words(std::string("none: no rank computes slower") +
+                        (compares_groups ? ", and no group moves less," : "") +
+                        " than chance explains (a rank would be named that computes " +
+                        percent_text(verdict.power.least_named) + " longer than its peers)"));
+  if (!compares_groups)
+    judged.emplace_back(document::Words("cannot judge whether a link is slow: " +
+                                        std::string(verdict.matched.calls.empty()
+                                                        ? "no call is matched across ranks"
+                                                        : "no three groups make the same call")));
   return {{"ranks", "Ranks", "", compared}, {"verdict", "Verdict", "Verdict", judged}};
 }
 
@@ -315,8 +324,9 @@ void compare_ranks(std::vector<ReadTrace>& traces, document::Document& report,
     if (!is_one_rank || (!ranks.empty() && ranks.back().rank == read.trace.rank)) return;
     const GpuTotals& gpu = read.whole.front();
     const auto num_steps = static_cast<std::int64_t>(read.steps.size());
-    ranks.push_back({read.trace.rank, gpu.device, gpu.compute, std::max<std::int64_t>(1, num_steps),
-                     read.begin, std::move(read.trace.calls), std::move(read.trace.names)});
+    ranks.push_back({read.trace.rank, read.trace.device, gpu.compute,
+                     std::max<std::int64_t>(1, num_steps), read.begin, std::move(read.trace.calls),
+                     std::move(read.trace.names)});
   }
   if (ranks.size() < 2) return;
   const RankVerdict verdict = judge_ranks(ranks);
@@ -358,13 +368,28 @@ Imported import_kineto(const ImportRequest& request, const Library& library) {
                        (trace.rank < 0
                             ? " do not say their ranks"
                             : " both say that they are of rank " + std::to_string(trace.rank)));
-    if (trace.unlaunched > 0)
-      doubts.push_back(trace.file + ": " + std::to_string(trace.unlaunched) +
-                       " kernels were launched before the trace began; their phase is unknown");
   }
-  for (const ReadTrace& read : traces)
-    if (const std::string note = unknown_kernels_note(read.trace); !note.empty())
-      doubts.push_back(read.trace.file + ": " + note);
+  // Of what is true of many files, the one that has most of it.
+  const auto note_most = [&](const auto& amount, const auto& note) {
+    const auto having = std::ranges::count_if(
+        traces, [&](const ReadTrace& read) { return amount(read.trace) > 0; });
+    if (having == 0) return;
+    const GpuTrace& most = std::ranges::max_element(traces, {}, [&](const ReadTrace& read) {
+                             return amount(read.trace);
+                           })->trace;
+    doubts.push_back(
+        most.file +
+        (having > 1 ? " and " + count_text(static_cast<std::size_t>(having - 1), "other file") +
+                          " with as much or less: "
+                    : ": ") +
+        note(most));
+  };
+  note_most([](const GpuTrace& trace) { return trace.unlaunched; },
+            [](const GpuTrace& trace) {
+              return std::to_string(trace.unlaunched) +
+                     " kernels were launched before the trace began; their phase is unknown";
+            });
+  note_most(std::mem_fn(&GpuTrace::unknown_share), unknown_kernels_note);
   if (worlds.size() > 1) doubts.emplace_back("the files are of jobs of different sizes");
   if (!request.output.empty()) write_set(traces, request, library, imported);
   JsonValue::Array ranks;
