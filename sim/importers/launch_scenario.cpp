@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <sstream>
 
@@ -180,6 +181,159 @@ const JsonValue::Member* vocabulary_in(const std::string& text, const JsonValue:
   return found == known.end() ? nullptr : &*found;
 }
 
+/// Reads TOML 1.0. Stops at what is none with an InputError, as a line that is passed over would be a setting that is lost.
+class TomlReader {
+ public:
+  explicit TomlReader(const std::shared_ptr<const SourceText>& source)
+      : source_(source), text_(source->text) {
+    if (text_.starts_with("\xEF\xBB\xBF")) at_ = 3;  // a byte order mark
+  }
+
+  LaunchSettings read() {
+    LaunchSettings found;
+    std::string prefix;
+    for (skip_lines(); at_ < text_.size(); skip_lines()) {
+      if (take('[')) {
+        const bool is_list = take('[');
+        prefix = key() + ".";
+        expect("]");
+        if (is_list) expect("]");
+      } else {
+        LaunchSetting setting;
+        setting.written = prefix + key();
+        setting.line = line_;
+        setting.key = launch_key(setting.written);
+        expect("=");
+        setting.value = unquoted(value());
+        found.settings.push_back(std::move(setting));
+      }
+      skip_blanks();
+      if (at_ < text_.size() && peek() != '\n')
+        refuse("one setting a line, with nothing behind it");
+    }
+    return found;
+  }
+
+ private:
+  char peek() const { return at_ < text_.size() ? text_[at_] : '\n'; }
+  bool take(char expected) {
+    if (peek() != expected || at_ >= text_.size()) return false;
+    ++at_;
+    return true;
+  }
+  /// Blanks and a comment.
+  void skip_blanks() {
+    while (at_ < text_.size() && (peek() == ' ' || peek() == '\t' || peek() == '\r')) ++at_;
+    if (peek() == '#') at_ = std::min(text_.find('\n', at_), text_.size());
+  }
+  void skip_lines() {
+    for (skip_blanks(); at_ < text_.size() && peek() == '\n'; skip_blanks()) ++at_, ++line_;
+  }
+  void expect(const char* character) {
+    skip_blanks();
+    if (!take(*character)) refuse(std::string("\"") + character + "\"");
+  }
+
+  /// Dotted, without dashes and quotes.
+  std::string key() {
+    std::string key;
+    do {
+      skip_blanks();
+      if (peek() == '"' || peek() == '\'') {
+        key += unquoted(quoted());
+      } else {
+        const std::size_t begin = at_;
+        while (is_variable_name(text_.substr(at_, 1)) || peek() == '-') ++at_;
+        if (at_ == begin) refuse("a key");
+        key += text_.substr(begin, at_ - begin);
+      }
+      skip_blanks();
+    } while (take('.') && (key += '.', true));
+    return without_dashes(key);
+  }
+
+  /// As it is written, with its quotes.
+  std::string_view quoted() {
+    const std::size_t begin = at_;
+    const std::string_view quote(text_.substr(at_, 1)), triple = text_.substr(at_, 3);
+    const bool is_long = triple.size() == 3 && triple.find_first_not_of(quote) == triple.npos;
+    for (at_ += is_long ? 3 : 1; text_.substr(at_, is_long ? 3 : 1) != (is_long ? triple : quote);
+         ++at_) {
+      if (at_ >= text_.size() || (peek() == '\n' && !is_long)) {
+        at_ = begin;
+        refuse(std::string(quote) + " at the end of a text as well");
+      }
+      line_ += peek() == '\n';
+      if (peek() == '\\' && quote == "\"") ++at_;
+    }
+    at_ += is_long ? 3 : 1;
+    return text_.substr(begin, at_ - begin);
+  }
+
+  /// As it is written; lists and tables on one line, without comments.
+  std::string value() {
+    constexpr int deepest = 100;
+    skip_blanks();
+    const std::size_t begin = at_;
+    if (peek() == '"' || peek() == '\'') return std::string(quoted());
+    std::string text(1, peek());
+    if (++depth_ > deepest) refuse("fewer lists in lists");
+    if (take('[')) {
+      for (skip_lines(); !take(']'); skip_lines()) {
+        text += value();
+        skip_lines();
+        if (take(','))
+          text += ", ";
+        else if (peek() != ']')
+          refuse("\",\" or \"]\"");
+      }
+      text += ']';
+    } else if (take('{')) {
+      skip_blanks();
+      for (bool is_first = true; !take('}'); is_first = false) {
+        if (!is_first) expect(",");
+        text += (is_first ? "" : ", ") + key() + " = ";
+        expect("=");
+        text += value();
+        skip_blanks();
+      }
+      text += '}';
+    } else {
+      at_ = std::min(text_.find_first_of(" \t\r\n#,]}", at_), text_.size());
+      std::string word(text_.substr(begin, at_ - begin)), digits = word;
+      std::erase(digits, '_');
+      const bool is_date = std::isdigit(static_cast<unsigned char>(word[0])) != 0 &&
+                           digits.find_first_of(":-") != std::string::npos && !number_in(digits);
+      const bool is_other_base =
+          digits.starts_with("0x") || digits.starts_with("0o") || digits.starts_with("0b");
+      const std::string_view unsigned_digits =
+          std::string_view(digits).substr(digits.find_first_not_of("+-") == 1 ? 1 : 0);
+      if (word != "true" && word != "false" && unsigned_digits != "inf" &&
+          unsigned_digits != "nan" && !is_date && !is_other_base && !number_in(unsigned_digits)) {
+        at_ = begin;
+        refuse("a number, true, false, or a text in quotes");
+      }
+      text = whole_in(digits) ? digits : word;  // 8_192
+    }
+    --depth_;
+    return text;
+  }
+
+  [[noreturn]] void refuse(const std::string& expected) const {
+    const std::size_t begin = at_ == 0 ? 0 : text_.rfind('\n', at_ - 1) + 1;
+    const auto column = static_cast<std::int64_t>(at_ - begin) + 1;
+    throw InputError({{{OriginKind::file, source_, line_, column, 1},
+                       "",
+                       "this is no TOML: " + expected + " is expected here",
+                       ""}});
+  }
+
+  std::shared_ptr<const SourceText> source_;
+  std::string_view text_;
+  std::size_t at_ = 0;
+  int line_ = 1, depth_ = 0;
+};
+
 int int_at(const JsonValue& tree, const std::string& pointer, int fallback) {
   const JsonValue* const value = find_at(tree, pointer);
   return value != nullptr && value->is_integer()
@@ -306,35 +460,8 @@ LaunchSettings read_yaml_settings(const SourceText& source, const std::string& a
   return found;
 }
 
-LaunchSettings read_toml_settings(const SourceText& source) {
-  LaunchSettings found;
-  std::string prefix;
-  bool in_list = false;  // that began on an earlier line
-  std::istringstream lines(source.text);
-  std::string line;
-  for (int number = 1; std::getline(lines, line); ++number) {
-    const std::string_view content = without_blanks(without_comment(line));
-    if (in_list) {
-      in_list = !content.ends_with("]");
-      continue;
-    }
-    if (content.empty()) continue;
-    if (content.front() == '[') {
-      const std::size_t begin = content.find_first_not_of("[ "), end = content.find(']');
-      if (begin < end && end != std::string_view::npos)
-        prefix = std::string(content.substr(begin, end - begin)) + ".";
-      continue;
-    }
-    const std::size_t equals = content.find('=');
-    if (equals == std::string_view::npos) continue;
-    std::string value = unquoted(content.substr(equals + 1));
-    if (value.find_first_not_of("0123456789_") == std::string::npos)  // 8_192
-      std::erase(value, '_');
-    in_list = value.starts_with("[") && !value.ends_with("]");
-    found.settings.push_back(
-        {prefix + without_dashes(unquoted(content.substr(0, equals))), value, number});
-  }
-  return found;
+LaunchSettings read_toml_settings(const std::shared_ptr<const SourceText>& source) {
+  return TomlReader(source).read();
 }
 
 LaunchSettings read_json_settings(const JsonValue& document) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
 #include <string_view>
@@ -86,10 +87,11 @@ struct LaunchSettings {
 /// srun or mpirun that starts the program, are settings launcher-nodes, launcher-gpus-per-node, launcher-ntasks ("mpirun -np 64"), ….
 LaunchSettings read_launch_script(const SourceText& source, const std::string& arguments = {});
 
-/// The leaves of a configuration, keys joined with dots. Of YAML and TOML the part that configurations use: maps, scalars, lists of scalars on a line;
+/// The leaves of a configuration, keys joined with dots. Of YAML the part that configurations use: maps, scalars, lists of scalars on a line;
 /// `${a.b}` and `${multiply:2,${.c}}` of OmegaConf are evaluated; where that cannot be done the value stays as it is written, with its "${". `arguments` says what `${TP}` is: "TP=8".
 LaunchSettings read_yaml_settings(const SourceText& source, const std::string& arguments = {});
-LaunchSettings read_toml_settings(const SourceText& source);
+/// InputError where it is no TOML.
+LaunchSettings read_toml_settings(const std::shared_ptr<const SourceText>& source);
 LaunchSettings read_json_settings(const JsonValue& document);
 
 /// A scenario in the making: what a launch script says, translated.

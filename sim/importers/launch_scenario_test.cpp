@@ -1514,6 +1514,35 @@ TEST_CASE("what a configuration of torchtitan leaves out is torchtitan's default
   CHECK(json_at(longer, "/model") == "\"llama3-8b\"");
 }
 
+TEST_CASE("what is no TOML is refused with its line and column, and what is TOML is read") {
+  const auto problem = [](const std::string& training) {
+    ImportRun run = launch("torchtitan");
+    run.request.options.gpus = 8;
+    return run.with("run.toml", "[model]\nname = \"llama3\"\nflavor = \"8B\"\n" + training)
+        .problem();
+  };
+  CHECK(contains(problem("[training]\nseq_len 8192\n"),
+                 "run.toml:5:9: error: this is no TOML: \"=\""));
+  CHECK(contains(problem("[training\nseq_len = 8192\n"), "run.toml:4:10: "));
+  CHECK(contains(problem("[training]\nbatch_size = 1,\n"), "run.toml:5:15: "));
+  CHECK(contains(problem("[training]\nseq_len =\n"), "run.toml:5:10: "));
+  CHECK(contains(problem("[training]\nmode = selective\n"), "run.toml:5:8: "));
+  CHECK(contains(problem("[training]\ndataset = \"c4\n"), "run.toml:5:11: "));
+  CHECK(contains(problem("[training]\nsteps = [1, 2\nseq_len = 8\n"), "run.toml:6:1: "));
+  ImportRun run = launch("torchtitan");
+  run.request.options.gpus = 8;
+  run.with("run.toml",
+           "\xEF\xBB\xBF# comment\r\n[ model ]#x\r\nname = 'llama3'\r\n\"flavor\" = \"8B\"\r\n"
+           "converters = [\n  \"float8\",  # \"mx\"\n]\n[training]\nseq_len = 8_192#\n"
+           "lr = +3e-4\nday = 1979-05-27\nflag = 0xF\nnot = nan\n"
+           "text = \"\"\"a\n\\\"\"\"b\"\"\"\ntable = {a.b = [1, [\"]\"]], c = ''}\n[[list]]\n")
+      .run();
+  CHECK(json_at(run, "/model") == "\"llama3-8b\"");
+  CHECK(json_at(run, "/training/precision") == "\"fp8\"");
+  CHECK(contains(run.messages, "torchtitan's defaults are taken: local_batch_size 8, "));
+  CHECK_FALSE(contains(run.messages, "seq_len 2048"));
+}
+
 TEST_CASE("torchtitan compiles the loss where it compiles and the loss is one of the components") {
   const auto loss = [](const std::string& compile) {
     ImportRun run = launch("torchtitan");

@@ -2,7 +2,9 @@
 #include <algorithm>
 #include <set>
 #include <string>
+#include <tuple>
 #include <utility>
+#include <vector>
 
 #include "core/file_io.hpp"
 #include "core/text_list.hpp"
@@ -14,7 +16,7 @@ namespace windtunnel::formats {
 namespace {
 
 Imported import_torchtitan(const ImportRequest& request, const Library& library) {
-  LaunchSettings settings = read_toml_settings(*read_source_or_stdin(request.inputs.front()));
+  LaunchSettings settings = read_toml_settings(read_source_or_stdin(request.inputs.front()));
   ImportRequest with_model = request;
   // "llama3-70b" of llama3 and 70B
   std::string shipped =
@@ -45,12 +47,19 @@ Imported import_torchtitan(const ImportRequest& request, const Library& library)
   });
   LaunchScenario scenario(with_model, library, std::move(settings), detail::torchtitan_table);
   // Defaults of job_config.py.
-  for (const auto& [pointer, value] : {std::pair{"/model/sequence", json_of(2048)},
-                                       {"/training/micro_batch", json_of(8)},
-                                       {"/training/precision", JsonValue("bf16")},
-                                       {"/training/recompute", JsonValue("selective")},
-                                       {"/training/compile", JsonValue(false)}})
+  std::vector<std::string> assumed;
+  for (const auto& [pointer, value, written] :
+       {std::tuple{"/model/sequence", json_of(2048), "seq_len 2048"},
+        {"/training/micro_batch", json_of(8), "local_batch_size 8"},
+        {"/training/precision", JsonValue("bf16"), "mixed_precision_param bfloat16"},
+        {"/training/recompute", JsonValue("selective"), "activation checkpointing selective"},
+        {"/training/compile", JsonValue(false), "no compilation"}}) {
+    if (!scenario.has(pointer)) assumed.emplace_back(written);
     scenario.set_default(pointer, value);
+  }
+  if (!assumed.empty())
+    scenario.note("the file does not say, and torchtitan's defaults are taken: " +
+                  joined(assumed, ", "));
   // pipeline_llm() in torchtitan/distributed/pipeline_parallel.py at 02ef790c: schedules of several stages have 2 of a rank.
   const bool has_chunks = scenario.is("/parallel/schedule", "interleaved_1f1b") ||
                           scenario.is("/parallel/schedule", "zero_bubble_v") ||
