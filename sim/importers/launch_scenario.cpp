@@ -545,6 +545,8 @@ LaunchScenario::LaunchScenario(const ImportRequest& request, const Library& libr
   }
   if (!unused.empty()) note("not used, as no key of a scenario says it: " + listed(unused));
   refuse_unread(unread_);
+  if (!no_values_.empty())
+    refuse(", " + joined(no_values_, "; "), "write the value behind it, or take the option out");
   if (!no_counts.empty())
     refuse(", " + joined(no_counts, "; "), "write a number, or give --gpus N");
   for (const LaunchTest& test : settings_.tests) judge(test, *known.find("keys"));
@@ -779,6 +781,10 @@ void LaunchScenario::translate(const LaunchSetting& setting, const JsonValue& me
   if (is_open && is_of_program) return unread_.push_back(unread(setting));
   const std::string pointer = is_as_it_is ? meaning.string() : meaning.object().front().key;
   if (is_open) return leave_out(setting, pointer, text + " cannot be evaluated");
+  if (!is_switch && setting.lacks_value) {
+    no_values_.push_back(line + "--" + setting.written + " has no value");
+    return;
+  }
   if (is_as_it_is && setting.value.empty())
     return leave_out(setting, pointer,
                      "the value of " + setting.written + " comes from outside the file");

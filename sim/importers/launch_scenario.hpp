@@ -27,6 +27,7 @@ struct LaunchSetting {
   std::string value;  ///< as text; empty where a switch has none, and where the file leaves it open
   int line = 0;
   std::string key = launch_key(written);  ///< "num-layers", "trainer.num-nodes"
+  bool lacks_value = false;  ///< another option follows, or none, where a script gives it
 
   /// Prefix of the keys of a launcher's own options (srun, mpirun, #SBATCH), which say how a program is started.
   static constexpr const char* launcher = "launcher-";
@@ -203,6 +204,7 @@ class LaunchScenario {
       origins_;  ///< by pointer: the key of the setting that its value follows from
   std::vector<LeftOut> unread_, unread_counts_;  ///< of a program; counts_of_gpus() on their own
   std::vector<LeftOut> left_out_;                ///< of a configuration
+  std::vector<std::string> no_values_;           ///< "line 5: --seq-length has no value"
   std::string about_gpus_;                       ///< note_gpus()
   std::string near_sizes_;                       ///< "; did you mean --num-layers by layers 32?"
   Imported imported_;

@@ -1543,6 +1543,25 @@ TEST_CASE("what is no TOML is refused with its line and column, and what is TOML
   CHECK_FALSE(contains(run.messages, "seq_len 2048"));
 }
 
+TEST_CASE("an option whose value is missing is refused, and one from the environment left out") {
+  const auto run_of = [](const std::string& options) {
+    ImportRun run = launch("megatron");
+    run.request.options.gpus = 8;
+    run.with("run.sh",
+             "torchrun pretrain_gpt.py --num-layers 8 --hidden-size 1024 --num-attention-heads 8 "
+             "--seq-length 1024 --micro-batch-size 1 --bf16 " +
+                 options);
+    return run;
+  };
+  CHECK(contains(run_of("--global-batch-size --tensor-model-parallel-size 4\n").problem(),
+                 "run.sh, line 1: --global-batch-size has no value"));
+  CHECK(contains(run_of("--global-batch-size \\\n  --swiglu --recompute-granularity\n").problem(),
+                 "--global-batch-size has no value; line 1: --recompute-granularity has no value"));
+  ImportRun run = run_of("--swiglu --global-batch-size $GBS \\\n# --global-batch-size --swiglu\n");
+  CHECK(run.problem().empty());
+  CHECK(contains(run.messages, "the value of global-batch-size comes from outside the file"));
+}
+
 TEST_CASE("torchtitan compiles the loss where it compiles and the loss is one of the components") {
   const auto loss = [](const std::string& compile) {
     ImportRun run = launch("torchtitan");

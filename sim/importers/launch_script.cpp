@@ -1054,6 +1054,24 @@ class ShellReader {
   std::vector<std::pair<int, std::string>> unknown_commands_;  ///< by line
 };
 
+/// True if nothing that could be a value follows `option` anywhere in the script but in comments.
+bool lacks_value(const std::string& script, const std::string& option) {
+  bool is_found = false;
+  for (std::size_t at = script.find(option); at != std::string::npos;
+       at = script.find(option, at + 1)) {
+    const std::size_t line = at == 0 ? 0 : script.rfind('\n', at - 1) + 1;
+    if (script[std::min(script.find_first_not_of(" \t", line), at)] == '#') continue;
+    const std::size_t end = at + option.size(), next = script.find_first_not_of(" \t\r\n\\", end);
+    if (next == end && next != std::string::npos && script.find_first_of("\"')}", end) != end)
+      continue;  // a longer option, or "=" and a value
+    const bool is_bare = next == std::string::npos || script.compare(next, 2, "--") == 0 ||
+                         script.find_first_of("\"')};&|", next) == next;
+    if (!is_bare) return false;
+    is_found = true;
+  }
+  return is_found;
+}
+
 }  // namespace
 
 LaunchSettings read_launch_script(const SourceText& source, const std::string& arguments) {
@@ -1072,6 +1090,8 @@ LaunchSettings read_launch_script(const SourceText& source, const std::string& a
             found.text(each.key) != other.text(each.key))
           test.keys.insert(each.key);
   }
+  for (LaunchSetting& each : found.settings)
+    each.lacks_value = each.value.empty() && lacks_value(source.text, "--" + each.written);
   const auto is_open = [](const LaunchSetting& setting) { return is_unknown(setting.value); };
   if (std::ranges::none_of(found.settings, is_open)) found.variables.clear();
   found.variables.resize(std::min(found.variables.size(), most_tests));
