@@ -185,6 +185,8 @@ TEST_CASE("words that are no JSON are told what to be") {
   CHECK(complaints("# our run\na: 1\n")
             .starts_with("1:1: error: # opens no comment in JSON, but // does (is it YAML? convert "
                          "it to JSON; "));
+  CHECK(complaints("id,gpus\na,8\n") ==
+        "1:1: error: this is CSV, and only JSON is read here (a file of JSON begins with {)");
   CHECK(complaints("{a: 1}") == "1:2: error: a needs double quotes (write \"a\")");
   CHECK(complaints("{1: 2}") == "1:2: error: key 1 needs double quotes (write \"1\")");
 }

@@ -256,9 +256,13 @@ constexpr const char* yaml_hint =
 
 JsonSyntaxError explain_tokens(Scanner& scanner, const JsonStop& stop) {
   const auto explain_word_here = [&](const Token& word) {
-    const bool is_yaml = !stop.open && (word.text == "---" || scanner.next().text == ":");
-    return is_yaml ? at(word, "this is YAML, and only JSON is read here", yaml_hint)
-                   : explain_word(word);
+    if (stop.open) return explain_word(word);
+    const Token behind = scanner.next();
+    if (word.text == "---" || behind.text == ":")
+      return at(word, "this is YAML, and only JSON is read here", yaml_hint);
+    return behind.text == ","
+               ? at(word, "this is CSV, and only JSON is read here", "a file of JSON begins with {")
+               : explain_word(word);
   };
   if (stop.begins_with_word)
     if (const Token word = scanner.next(); !is_json_word(word.text)) return explain_word_here(word);

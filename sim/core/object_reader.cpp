@@ -108,6 +108,12 @@ ObjectReader::ObjectReader(JsonValue& value, std::string pointer, Problems& prob
     members.reserve(members.size() + 2 * max_defaults);
 }
 
+void ObjectReader::reject_kind(std::string message, std::string suggestion) {
+  report_value(place_, pointer_, std::move(message), std::move(suggestion));
+  silent_ = true;
+  value_->object().clear();
+}
+
 bool ObjectReader::has(std::string_view key) { return take(key) != nullptr; }
 
 JsonValue* ObjectReader::written(std::string_view key) const {

@@ -88,6 +88,9 @@ class ObjectReader {
   /// when the object was none in the first place, or when something is wrong with the member already.
   void problem(std::string_view key, std::string message, std::string suggestion = {});
 
+  /// Reports that the object is of another kind than the reader's: nothing else is said of it, and all keys read as missing.
+  void reject_kind(std::string message, std::string suggestion);
+
   /// Every key that was never asked for is a problem, with the nearest known key as suggestion. Where
   /// that one is absent, it is what was meant: nothing else is said of its absence, before or after.
   /// "$schema" is allowed only where the reader takes it.

@@ -50,7 +50,7 @@ std::string caret_lines(const Origin& origin) {
     case Quoting::link_elsewhere:
       return "\n     | (not shown: this is a link to another folder; name the file it leads to)";
   }
-  if (origin.source->text.empty() && origin.line > 1) return {};  // read without being kept
+  if (origin.source->text.empty()) return {};  // read without being kept
   const std::string_view line = origin.source->line(origin.line);
   const int width = utf8_count(line);
   if (origin.column > width + 1) return {};

@@ -11,6 +11,7 @@
 #include "core/staged_files.hpp"
 #include "core/text_input.hpp"
 #include "core/text_list.hpp"
+#include "core/utf8.hpp"
 #include "importers/importer.hpp"
 #include "importers/tables.hpp"
 #include "report/json_object.hpp"
@@ -90,11 +91,13 @@ void refuse_other_files(const Importer& importer, const ImportRequest& request) 
     }
     if (fitting.empty() || is_own) continue;
     const JsonValue* const other = fitting.front()->find("importer");
+    const JsonValue* const command = fitting.front()->find("command");
     throw option_error("import", request.kind,
                        input.string() + " is " + fitting.front()->find("what")->string() +
                            ", not " + importer.input,
-                       other == nullptr ? "no importer reads such a file yet"
-                                        : "windtunnel import " + other->string());
+                       command != nullptr ? command->string() + " reads it"
+                       : other == nullptr ? "no importer reads such a file yet"
+                                          : "windtunnel import " + other->string());
   }
 }
 
@@ -128,7 +131,12 @@ void run_import(const ImportRequest& request, ResultFormat format, const Library
   const auto found = std::ranges::find(importers(), request.kind, &Importer::name);
   if (found == importers().end()) {
     const auto names = mapped<std::string>(importers(), &Importer::name);
-    const std::string nearest = closest_match(request.kind, names);
+    std::string nearest = closest_match(request.kind, names);
+    constexpr std::size_t shortest = 4;  // a name of a program: "huggingface", "pytorch"
+    for (const Importer& each : importers())
+      if (nearest.empty() && request.kind.size() >= shortest &&
+          lower_case(each.what).find(lower_case(request.kind)) != std::string::npos)
+        nearest = each.name;
     throw option_error(
         "import", request.kind, "there is no importer \"" + request.kind + "\"",
         nearest.empty() ? "there are " + listed(names) : "did you mean \"" + nearest + "\"?");

@@ -327,6 +327,16 @@ TEST_CASE("a trace that was cut off is refused, packed or not") {
   }
 }
 
+TEST_CASE("a scenario given as a trace is called one, and importers are found by their program") {
+  ImportRun run("kineto");
+  run.request.options.base = "job.json";
+  CHECK(contains(run.with("job.json", "// a job\n{\"model\": 1, \"platform\": 2}").problem(),
+                 "job.json is a scenario, not "));
+  CHECK(contains(ImportRun("huggingface").with("x.json", "{}").problem(),
+                 "did you mean \"hf-config\"?"));
+  CHECK(contains(ImportRun("PyTorch").with("x.json", "{}").problem(), "did you mean \"kineto\"?"));
+}
+
 TEST_CASE("an archive of traces is no trace, and the message says what to do") {
   std::string archive(512, '\0');
   archive.replace(257, 5, "ustar");

@@ -46,6 +46,10 @@ class ScheduleFileReader {
       : reader_(value, pointer, problems), problems_(problems) {}
 
   ScheduleOrders read() {
+    for (const char* key : {"model", "platform", "parallel", "extends"})
+      if (reader_.written(key) != nullptr && reader_.written("orders") == nullptr)
+        reader_.reject_kind("this is a scenario, not a schedule",
+                            "a schedule lists the passes of each stage in \"orders\"");
     read_label();
     OrderShape& shape = orders_.shape;
     shape.stages = reader_.required_int("stages", 1, most_stages);

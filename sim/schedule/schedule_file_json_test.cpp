@@ -78,6 +78,8 @@ TEST_CASE("a file that is no schedule is refused where it is wrong") {
 TEST_CASE("a file that holds no object is refused, whatever it holds") {
   CHECK(complaint("8") == "1:1 : this is 8, which is not an object\n");
   CHECK(complaint("[]") == "1:1 : this is an array, which is not an object\n");
+  CHECK(complaint(R"({"extends": "x.json", "nodes": 2})") ==
+        "1:1 : this is a scenario, not a schedule\n");
   CHECK(complaint("null") == "1:1 : this is null, which is not an object\n");
   CHECK(complaint("\"1f1b\"") == "1:1 : this is \"1f1b\", which is not an object\n");
 }

@@ -200,6 +200,10 @@ void read_layer(ObjectReader& reader, Transformer& model) {
 Transformer read_transformer(JsonValue& value, const std::string& pointer, Problems& problems) {
   ObjectReader reader(value, pointer, problems);
   Transformer model;
+  if (reader.written("hidden") == nullptr &&
+      (reader.written("architectures") != nullptr || reader.written("model_type") != nullptr))
+    reader.reject_kind("this is a model's configuration of Hugging Face, not a model",
+                       "windtunnel import hf-config CONFIG.json -o MODEL.json makes one of it");
   read_label(reader, model);
   defaulted(reader, "family", model.family, families);
   required(reader, "layers", model.layers, 1, most_layers);

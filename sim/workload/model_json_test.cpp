@@ -91,6 +91,11 @@ TEST_CASE(
                  "hidden 100 is no multiple of heads 12 at /model/heads"});
 }
 
+TEST_CASE("a configuration of Hugging Face is one problem, which says how to import it") {
+  CHECK(problems_of("{'model_type':'qwen3','hidden_size':96,'num_hidden_layers':2}") ==
+        Messages{"this is a model's configuration of Hugging Face, not a model at /model"});
+}
+
 TEST_CASE("wrong types are refused") {
   CHECK(problems_of("{'layers':2.7,'hidden':96,'heads':12,'sequence':8,'vocab':9}").size() == 1);
   CHECK(problems_of("{'layers':true,'hidden':96,'heads':12,'sequence':8,'vocab':9}").size() == 1);
