@@ -1562,6 +1562,15 @@ TEST_CASE("an option whose value is missing is refused, and one from the environ
   CHECK(contains(run.messages, "the value of global-batch-size comes from outside the file"));
 }
 
+TEST_CASE("a flavour of torchtitan that is not known is named with those that are") {
+  ImportRun run = launch("torchtitan");
+  run.request.options.gpus = 8;
+  run.with("run.toml", "[model]\nname = \"llama3\"\nflavor = \"71B\"\n");
+  CHECK(contains(run.problem(),
+                 "run.toml, line 3: the flavor 71B of llama3 is not known (known are "));
+  CHECK(contains(run.problem(), "70b"));
+}
+
 TEST_CASE("torchtitan compiles the loss where it compiles and the loss is one of the components") {
   const auto loss = [](const std::string& compile) {
     ImportRun run = launch("torchtitan");

@@ -207,7 +207,7 @@ TEST_CASE("bad tables are refused with the line, and nothing is written") {
   refused(",a,b\na,0,nan\nb,0.118,0\n", "3:3", "too small");
   refused(replaced(good, "14493.357\t", ""), "5:8", "has 1 rates, the header names 2");
   refused(good.substr(0, good.find("b:1 to")), "4:1", "there are none of b:1");
-  refused(replaced(good, "b:1 to", "c:1 to"), "6:1", "which no column is of");
+  refused(replaced(good, "b:1 to", "c:1 to"), "6:1", "has a row, but no column");
   refused(replaced(good, "b:1 to", "a:0 to"), "6:1", "a second row of");
   refused(replaced(good, "a:0\tb:1", "a:0\ta:0"), "4:10", "stands twice");
   refused(good + good, "11:1", "a second Send table");

@@ -294,7 +294,7 @@ void add_import_options(Options options, CommandLine& line) {
   options.value("--clean", import.clean, "WHAT",
                 "phase: replace rates of disturbed steps of mpiGraph by medians");
   options.value("--table", import.table, "TABLE",
-                "Table of mpiGraph to read: send (default) or recv");
+                "Table of mpiGraph to read: send (default of a log) or recv");
   options.value("--unit", import.unit, "UNIT", "Unit of mpiGraph's rates (default MiB/s)");
   options.number("--rails", import.rails, 1, most,
                  "Processes per node in mpiGraph's run, each with its own network card");

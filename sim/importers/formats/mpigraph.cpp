@@ -87,7 +87,7 @@ RateTable read_rates(const WrittenTable& written, const LogText& log, BytesPerSe
   for (const auto& [line, name, values] : written.rows) {
     const auto row = row_of.find(name.text);
     if (row == row_of.end()) {
-      log.problem(*line, name, "row of \"" + name.text + "\", which no column is of");
+      log.problem(*line, name, "\"" + name.text + "\" has a row, but no column");
       continue;
     }
     std::vector<std::optional<double>>& rates = table.rates[row->second];

@@ -202,7 +202,7 @@ class TopoImport : PlatformImport {
     if (words.size() > 1 && gpu_number(words[1]) && label_of(line) != label_of(*header_)) return;
     const std::size_t cells = gpus_.size() + nics_.size();
     if (number >= num_gpus_)
-      return log_.problem(line, words[0], "row of " + words[0].text + ", which no column is of");
+      return log_.problem(line, words[0], words[0].text + " has a row, but no column");
     const auto row = static_cast<std::size_t>(number);
     TopoGpu& gpu = gpus_[row];
     if (gpu.line != nullptr) return read_again(line, *gpu.line);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/file_io.hpp"
+#include "core/option_error.hpp"
 #include "core/text_list.hpp"
 #include "core/utf8.hpp"
 #include "importers/launch_scenario.hpp"
@@ -25,6 +26,18 @@ Imported import_torchtitan(const ImportRequest& request, const Library& library)
   if (std::string& model = with_model.options.model;
       model.empty() && std::ranges::count(library.names("models"), shipped) > 0)
     model = shipped;
+  const std::string family = launch_key(lower_case(settings.text("model.name"))) + "-",
+                    flavor = settings.text("model.flavor");
+  std::vector<std::string> known;  // flavours
+  for (const std::string& name : library.names("models"))
+    if (name.starts_with(family)) known.push_back(name.substr(family.size()));
+  if (const LaunchSetting* const said = settings.find("model.flavor");
+      with_model.options.model.empty() && !flavor.empty() && !known.empty())
+    throw option_error("import", request.kind,
+                       request.inputs.front().string() + ", line " + std::to_string(said->line) +
+                           ": the flavor " + flavor + " of " + settings.text("model.name") +
+                           " is not known (known are " + listed(known) + ")",
+                       "write one of these, or give --model MODEL");
   const auto is_said = [&](const char* key, const char* value) {
     return settings.text(key).find(value) != std::string::npos;
   };
