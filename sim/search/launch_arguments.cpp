@@ -217,7 +217,8 @@ LaunchArguments deepspeed_config(const Plan& plan) {
            {"zero_optimization",
             object_of(
                 {{"stage", plan.parallel.zero_stage},
-                 {"overlap_comm", plan.parallel.overlap_gradient_reduce},
+                 {"overlap_comm",
+                  plan.parallel.zero_stage == 3 || plan.parallel.overlap_gradient_reduce},
                  {"offload_optimizer",
                   only_if(share > 0,
                           object_of({{"device", "cpu"},

@@ -203,6 +203,9 @@ TEST_CASE("what DeepSpeed's JSON cannot say is in the notes") {
           .arguments.front();
   CHECK(says(config, R"("communication_data_type": "fp32")"));
   CHECK_FALSE(says(config, "offload_optimizer"));
+  // ZeRO 3 is simulated with gathers and scatters that overlap, always.
+  CHECK(says(deepspeed_config(plan_of(R"({"data": 16, "zero_stage": 3})")).arguments.front(),
+             "\"overlap_comm\": true"));
   CHECK_FALSE(says(deepspeed_config(plan_of(R"({"data": 16})", R"(, "precision": "bf16",
                        "gradient_dtype": "bf16")"))
                        .arguments.front(),
