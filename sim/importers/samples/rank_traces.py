@@ -19,6 +19,7 @@ GEMM, ALL_REDUCE, MESSAGE = "ampere_bf16_s16816gemm", "ncclDevKernel_AllReduce_S
 class Job:
     def __init__(self, slow_rank, slow_link):
         self.slow_rank, self.slow_link = slow_rank, slow_link
+        self.uses_slow_link = False
         self.random = random.Random(1)
         self.now = [0.0] * TENSOR * STAGES * DATA  # us
         self.events = [[] for _ in self.now]
@@ -42,6 +43,7 @@ class Job:
         bandwidth = 230e3 if len(nodes) == 1 else 43e3  # bytes per us
         if self.slow_link and set(self.slow_link) <= nodes:
             bandwidth *= 0.21
+            self.uses_slow_link = True
         size = megabytes * 1_000_000
         end = max(self.now[rank] for rank in ranks) + 15 + factor * size / bandwidth * self.random.gauss(1, 0.03)
         for rank in ranks:
@@ -95,6 +97,8 @@ def main():
     job = Job(options.slow_rank, options.slow_link)
     for number in range(2):
         job.step(number)
+    if options.slow_link and not job.uses_slow_link:
+        parser.error("no ranks of these two nodes communicate: give two of the same or neighbouring stages, such as 3-5")
     os.makedirs(options.folder, exist_ok=True)
     for rank, events in enumerate(job.events):
         head = {"schemaVersion": 1, "distributedInfo": {"backend": "nccl", "rank": rank, "world_size": len(job.events)}}
