@@ -24,6 +24,13 @@ std::string problem_of(const std::string& config) {
 
 }  // namespace
 
+TEST_CASE("a window that is off is no default worth a note") {
+  ImportRun run("hf-config");
+  run.with("config.json", R"({"model_type": "qwen3_moe", "num_hidden_layers": 2})").run();
+  CHECK(contains(run.messages, "not in the file"));
+  CHECK_FALSE(contains(run.messages, "window"));
+}
+
 TEST_CASE("published configurations become the shipped models") {
   for (const std::string name : {"gpt-neox-20b", "llama2-7b", "llama2-70b", "bloom-176b"}) {
     CAPTURE(name);

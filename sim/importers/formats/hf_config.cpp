@@ -438,8 +438,11 @@ class ConfigReader {
     if (!family_.left_out.empty())
       notes.push_back(family_.model_type + ": " + family_.left_out + " are left out");
     std::vector<std::string> of_class;
+    const JsonValue* const uses_window = find("use_sliding_window");
+    const bool has_no_window = uses_window != nullptr && is_off(uses_window);
     for (const std::string& key : defaulted_)
-      if (own_sequence || synonyms_of(key) != &sequence_names)
+      if ((own_sequence || synonyms_of(key) != &sequence_names) &&
+          !(has_no_window && key.find("window") != std::string::npos))
         of_class.push_back(key + " " + text_for_message(*find(key.c_str())));
     if (!of_class.empty())
       notes.push_back("not in the file, so as the configuration's class has it: " +
