@@ -297,7 +297,7 @@ TEST_CASE("problems that look alike because nothing may be quoted spoil all thei
   origin.line = origin.column = 1;
   Problems problems;
   for (const char* key : {"heads", "layers"})
-    problems.add({origin, std::string("/") + key, std::string("missing key \"") + key + "\"", {}});
+    problems.add({origin, std::string("/") + key, std::string("unknown key \"") + key + "\"", {}});
   CHECK(problems.size() == 1);
   CHECK(!problems.is_sound("/heads"));
   CHECK(!problems.is_sound("/layers"));

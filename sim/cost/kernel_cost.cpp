@@ -21,7 +21,7 @@ double efficiency(const Gemm& gemm, const KernelContext& context, double factor)
   if (rows > 0) {
     // Time as rows go to 0: each factor alone leaves a constant, two of them would make it grow. Fewer rows than take the least time
     // take that time.
-    const bool are_inner = inner == rows;  // of weight gradients
+    const bool are_inner = inner == rows && gemm.m != rows;  // of weight gradients
     const double other = are_inner ? inner_half / inner : fit.wave_half_size / waves;
     held = std::max(1.0, std::sqrt(other * fit.grouped_half_rows / rows));
     (are_inner ? inner : waves) *= held;

@@ -181,7 +181,7 @@ const JsonValue::Member* vocabulary_in(const std::string& text, const JsonValue:
   return found == known.end() ? nullptr : &*found;
 }
 
-/// Reads TOML 1.0. Stops at what is none with an InputError, as a line that is passed over would be a setting that is lost.
+/// Reads TOML 1.0 but for dates with a blank inside. Stops at what is none with an InputError, as a line that is passed over would be a setting that is lost.
 class TomlReader {
  public:
   explicit TomlReader(const std::shared_ptr<const SourceText>& source)
@@ -255,18 +255,20 @@ class TomlReader {
   /// As it is written, with its quotes.
   std::string_view quoted() {
     const std::size_t begin = at_;
+    const int first_line = line_;
     const std::string_view quote(text_.substr(at_, 1)), triple = text_.substr(at_, 3);
     const bool is_long = triple.size() == 3 && triple.find_first_not_of(quote) == triple.npos;
-    for (at_ += is_long ? 3 : 1; text_.substr(at_, is_long ? 3 : 1) != (is_long ? triple : quote);
-         ++at_) {
-      if (at_ >= text_.size() || (peek() == '\n' && !is_long)) {
-        at_ = begin;
-        refuse(std::string(quote) + " at the end of a text as well");
-      }
-      line_ += peek() == '\n';
+    const std::string_view end = is_long ? triple : quote;
+    for (at_ += end.size(); at_ < text_.size() && !text_.substr(at_).starts_with(end); ++at_) {
       if (peek() == '\\' && quote == "\"") ++at_;
+      if (peek() == '\n' && !is_long) break;
+      line_ += peek() == '\n';
     }
-    at_ += is_long ? 3 : 1;
+    if (at_ >= text_.size() || peek() == '\n') {
+      at_ = begin, line_ = first_line;
+      refuse(std::string(quote) + " at the end of a text as well");
+    }
+    at_ += end.size();
     return text_.substr(begin, at_ - begin);
   }
 
@@ -313,7 +315,16 @@ class TomlReader {
         at_ = begin;
         refuse("a number, true, false, or a text in quotes");
       }
-      text = whole_in(digits) ? digits : word;  // 8_192
+      if (digits.starts_with('+')) digits.erase(0, 1);
+      text = whole_in(digits) ? digits : word;  // 8_192, +8192
+      if (is_other_base) {
+        const int base = digits[1] == 'x' ? 16 : digits[1] == 'o' ? 8 : 2;
+        std::uint64_t whole = 0;
+        const auto [last, error] =
+            std::from_chars(digits.data() + 2, digits.data() + digits.size(), whole, base);
+        if (error == std::errc{} && last == digits.data() + digits.size())
+          text = std::to_string(whole);
+      }
     }
     --depth_;
     return text;

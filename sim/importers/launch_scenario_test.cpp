@@ -1529,11 +1529,13 @@ TEST_CASE("what is no TOML is refused with its line and column, and what is TOML
   CHECK(contains(problem("[training]\nmode = selective\n"), "run.toml:5:8: "));
   CHECK(contains(problem("[training]\ndataset = \"c4\n"), "run.toml:5:11: "));
   CHECK(contains(problem("[training]\nsteps = [1, 2\nseq_len = 8\n"), "run.toml:6:1: "));
+  for (const char* unfinished : {"a = \"x\\", "a = \"\"\"x\\", "a = \"\"\"\nx", "a = \"", "a = '"})
+    CHECK(contains(problem(unfinished), "run.toml:4:5: error: this is no TOML: "));
   ImportRun run = launch("torchtitan");
   run.request.options.gpus = 8;
   run.with("run.toml",
            "\xEF\xBB\xBF# comment\r\n[ model ]#x\r\nname = 'llama3'\r\n\"flavor\" = \"8B\"\r\n"
-           "converters = [\n  \"float8\",  # \"mx\"\n]\n[training]\nseq_len = 8_192#\n"
+           "converters = [\n  \"float8\",  # \"mx\"\n]\n[training]\nseq_len = 0x2000#\n"
            "lr = +3e-4\nday = 1979-05-27\nflag = 0xF\nnot = nan\n"
            "text = \"\"\"a\n\\\"\"\"b\"\"\"\ntable = {a.b = [1, [\"]\"]], c = ''}\n[[list]]\n")
       .run();

@@ -1065,7 +1065,7 @@ bool lacks_value(const std::string& script, const std::string& option) {
     if (next == end && next != std::string::npos && script.find_first_of("\"')}", end) != end)
       continue;  // a longer option, or "=" and a value
     const bool is_bare = next == std::string::npos || script.compare(next, 2, "--") == 0 ||
-                         script.find_first_of("\"')};&|", next) == next;
+                         script.find_first_of("\"')};&|#", next) == next;
     if (!is_bare) return false;
     is_found = true;
   }

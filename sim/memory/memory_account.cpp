@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <cstddef>
+#include <tuple>
 #include <utility>
 
 #include "core/contracts.hpp"
@@ -47,9 +48,11 @@ MemoryAccount account_memory(const MemoryInputs& inputs) {
   const auto miss = [&](const StageMemory& stage) {
     return (account.fits ? stage.total : stage.required) - stage.usable;
   };
-  const StageMemory& worst = *std::max_element(
-      account.stages.begin(), account.stages.end(),
-      [&](const StageMemory& a, const StageMemory& b) { return miss(a) < miss(b); });
+  const StageMemory& worst = *std::max_element(account.stages.begin(), account.stages.end(),
+                                               [&](const StageMemory& a, const StageMemory& b) {
+                                                 return std::tuple(a.verdict, miss(a), a.required) <
+                                                        std::tuple(b.verdict, miss(b), b.required);
+                                               });
   account.worst_stage = worst.stage;
   account.capacity = inputs.device_of_stage[worst.stage.index()]->memory_capacity;
   account.usable = worst.usable;

@@ -203,15 +203,12 @@ void check_chunks(const PlanInputs& plan, PlanFindings& findings) {
   const int v = plan.parallel.virtual_pipeline;
   const auto uneven = std::ranges::find_if(stages, [v](int in_stage) { return in_stage % v != 0; });
   if (uneven == stages.end()) return;
-  if (*uneven == plan.model.layers && stages.size() > 1)  // as "balanced" begins
-    return findings.reject({chunks,
-                            "the model's " + count_text(*uneven, "layer") +
-                                " do not divide into balanced stages of " + text(v) + " chunks",
-                            "use a divisor of " + text(*uneven) + ", or leave stage_layers out"});
   findings.reject({chunks,
-                   count_text(*uneven, "layer") + " of a stage " + (*uneven == 1 ? "does" : "do") +
-                       " not divide into " + text(v) + " chunks",
-                   "use a divisor of " + text(*uneven)});
+                   count_text(*uneven, "layer") +
+                       (*uneven == plan.model.layers ? "" : " of a stage") +
+                       (*uneven == 1 ? " does" : " do") + " not divide into " + text(v) + " chunks",
+                   "use a divisor of " + text(*uneven) +
+                       (plan.parallel.stage_layers.empty() ? "" : ", or leave stage_layers out")});
 }
 
 /// Gathers of stages meet messages, and those of a ring: only what is gathered once an iteration is simulated.

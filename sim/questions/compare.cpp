@@ -340,8 +340,8 @@ void add_codecs(const std::vector<CompareInput>& inputs, const Library& library,
   }
 }
 
-/// The sign of what the second run's value does to its speed, where that is certain: a rate of the machine or a share of it, a time, a taper, a
-/// fault or neighbours. 0: not known.
+/// The sign of what the second run's value does to its speed, where that is certain: a rate of the machine or a share of it, a time, an
+/// oversubscription, faults or neighbours. 0: not known.
 int effect_on_speed(const InputDifference& difference) {
   constexpr std::array shares{"compute_efficiency", "nic_efficiency", "bandwidth_efficiency",
                               "peak_fraction", "share"};
@@ -360,23 +360,30 @@ int effect_on_speed(const InputDifference& difference) {
   }
   const auto number = number_in(before), second = number_in(after);
   if (!number || !second) return 0;
-  if (key == "taper" || key == "oversubscription") return -growth(*number, *second);
+  if (key == "oversubscription") return -growth(*number, *second);
+  if (key == "share" && *number * *second == 0) return 0;  // others carry what a lost card did
   return std::ranges::find(shares, key) == shares.end() ? 0 : growth(*number, *second);
 }
 
 /// Why the second run can only be slower, or only faster, as its time says: no error of the model decides which. Empty where it may be either.
 std::string certainty_of(const CompareInput& first, const CompareInput& second, double ratio) {
-  if (scenario_of(first) == nullptr || scenario_of(second) == nullptr) return {};
+  if (scenario_of(first) == nullptr || scenario_of(second) == nullptr ||
+      scenario_of(first)->software.name != scenario_of(second)->software.name)
+    return {};
   Differences differences(false);
   differences.walk({&scenario_of(first)->resolved, &scenario_of(second)->resolved}, {});
   int side = 0;
+  bool has_neighbours = false;
   for (const InputDifference& difference : differences.take()) {
+    has_neighbours = has_neighbours || difference.pointer == "/neighbours";
     const int effect = effect_on_speed(difference);
     if (effect == 0 || effect == -side) return {};
     side = effect;
   }
   if (side * (ratio - 1) <= 0) return {};
-  return std::string("only the machine differs, and nothing in it is ") +
+  return std::string("only the machine ") +
+         (has_neighbours ? "and its neighbours differ, and nothing in them is "
+                         : "differs, and nothing in it is ") +
          (side < 0 ? "faster" : "slower");
 }
 

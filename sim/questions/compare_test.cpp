@@ -75,7 +75,14 @@ TEST_CASE("a run on a machine that is slower in all that differs is slower for c
     CHECK(ordering.interval.second <= 1);
   }
   CHECK(against({{nic, "800 Gbps"}}).verdict == OrderVerdict::faster);
-  // To both sides, or in more than the machine.
+  // A lost card's messages go by others; to both sides; or in more than the machine.
+  const std::string weak = R"([{"node": 0, "nic": 0, "share": 0.02}])",
+                    lost = R"([{"node": 0, "nic": 0, "share": 0}])";
+  CHECK_FALSE(compare({read_compare_input(file, library, {.overrides = {{fault, weak}}}),
+                       read_compare_input(file, library, {.overrides = {{fault, lost}}})},
+                      library)
+                  .orderings.at(1)
+                  ->is_certain);
   CHECK_FALSE(against({{nic, "100 Gbps"}, {"/platform/fabric/latency", "1 us"}}).is_certain);
   CHECK_FALSE(against({{nic, "100 Gbps"}, {"/training/micro_batch", "2"}}).is_certain);
 }

@@ -134,14 +134,25 @@ LayerSplit balanced_split(const Scenario& scenario, const Plan& plan, StageTimes
         options_of(judge, StageId{static_cast<std::size_t>(stage)}, parts, chunks, times));
   LayerSplit split{split_stages(options), {}};
   for (int& count : split.stages) count *= chunks;
-  const NodeType& first = scenario.nodes.front();
-  const bool are_alike = std::ranges::all_of(scenario.nodes, [&](const NodeType& node) {
-    return node.device.name == first.device.name &&
-           node.compute_efficiency == first.compute_efficiency;
-  });
-  if (chunks == 1 || !are_alike) return split;
+  if (chunks == 1) return split;
   LayerSplit even = even_split(scenario.model.layers, plan.chunk_map());
-  return std::ranges::max(even.stages) < std::ranges::max(split.stages) ? even : split;
+  if (even.stages.size() != options.size()) return split;
+  // Of unequal chunks, between the times of the whole multiples around.
+  Seconds slowest_of_even{}, slowest{};
+  bool even_fits = true, fits = true;
+  for (std::size_t stage = 0; stage < options.size(); ++stage) {
+    const auto of = [&](int count) { return options[stage][static_cast<std::size_t>(count)]; };
+    const int below = even.stages[stage] / chunks, rest = even.stages[stage] % chunks;
+    const StageOption low = of(below), high = of(std::min(below + (rest > 0), parts)),
+                      chosen = of(split.stages[stage] / chunks);
+    even_fits = even_fits && high.fits;
+    fits = fits && chosen.fits;
+    slowest_of_even =
+        std::max(slowest_of_even, low.time + (high.time - low.time) * (1.0 * rest / chunks));
+    slowest = std::max(slowest, chosen.time);
+  }
+  if (fits && !even_fits) return split;
+  return slowest_of_even < slowest ? even : split;
 }
 
 std::vector<int> layers_before_balance(int layers, int stages) {

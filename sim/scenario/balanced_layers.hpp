@@ -15,8 +15,8 @@ enum class StageTimes {
 /// Layers by stage such that the slowest stage is as fast as can be (plan/pipeline_layout.hpp), for a plan of this
 /// scenario's model, stack and nodes, whose own split does not matter. A stage takes one microbatch's forward
 /// and backward pass of its layers, with embedding or head, on the slowest kind of GPU that holds it, tensor collectives across nodes
-/// uncontended; it fits if its memory does on the smallest. Layers go in multiples of the model chunks a device holds, unless all nodes are
-/// alike and chunks of unequal numbers make the largest stage smaller: then the first chunks have one layer more.
+/// uncontended; it fits if its memory does on the smallest. Layers go in multiples of the model chunks a device holds, unless the
+/// slowest stage is faster where the layers are spread evenly and the first chunks have one layer more.
 LayerSplit balanced_split(const Scenario& scenario, const Plan& plan, StageTimes times);
 
 /// Layers by stage that add up, so that a plan can be laid out before they are balanced: all on the first.

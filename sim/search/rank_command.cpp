@@ -107,9 +107,9 @@ class PlanTextReader {
     // The file's own plan may have one microbatch, and no gradients to keep.
     for (const Key& key : key_table()) {
       const std::string name = key.name();
-      if ((name == "no_sync" || name == "overlap_gradient_reduce") && !read_.contains(name) &&
-          is_left_out(base_, key.pointer))
-        key.fallback(choice_, base_.software);
+      if ((name == "no_sync" || name == "overlap_gradient_reduce" || name == "sequence_parallel") &&
+          !read_.contains(name) && is_left_out(base_, key.pointer))
+        key.value.set(choice_, unsearched_value(base_, key, choice_));
     }
     if (static_cast<int>(parallel.stage_layers.size()) != parallel.pipeline)
       parallel.stage_layers.clear();

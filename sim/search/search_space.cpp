@@ -190,17 +190,6 @@ class Defaults {
   const SearchLists supported_;
 };
 
-/// The value of a key that is not searched: the file's, or the default of this plan.
-int unsearched_value(const Scenario& base, const Key& key, PlanChoice choice) {
-  if (is_left_out(base, key.pointer)) {
-    key.fallback(choice, base.software);
-    // As read_parallel() has it: no stack runs experts in tensor groups whose tokens are whole.
-    if (key.pointer == plan_keys::sequence_parallel && base.model.moe && choice.parallel.tensor > 1)
-      choice.parallel.sequence_parallel = true;
-  }
-  return key.value.get(choice);
-}
-
 /// Values that follow from those of the other axes.
 std::vector<int> derived_values(const Scenario& base, const SearchSpace& space, const Key& key) {
   std::vector<int> values;
@@ -244,6 +233,16 @@ std::vector<int> derived_values(const Scenario& base, const SearchSpace& space, 
 }
 
 }  // namespace
+
+int unsearched_value(const Scenario& base, const Key& key, PlanChoice choice) {
+  if (is_left_out(base, key.pointer)) {
+    key.fallback(choice, base.software);
+    // As read_parallel() has it: no stack runs experts in tensor groups whose tokens are whole.
+    if (key.pointer == plan_keys::sequence_parallel && base.model.moe && choice.parallel.tensor > 1)
+      choice.parallel.sequence_parallel = true;
+  }
+  return key.value.get(choice);
+}
 
 bool is_left_out(const Scenario& base, const std::string& pointer) {
   const JsonValue* const value = find_at(base.resolved, pointer);

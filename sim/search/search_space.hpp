@@ -58,6 +58,8 @@ inline constexpr int fewest_default_context_tokens = 2048;
 /// Values that are given twice are tried once. InputError when the lists make more than a million combinations.
 SearchSpace search_space(const Scenario& base);
 
+/// The value of a key that is not searched: the file's, or the default of this plan.
+int unsearched_value(const Scenario& base, const Key& key, PlanChoice choice);
 /// True if the file leaves the value at `pointer` to its default.
 bool is_left_out(const Scenario& base, const std::string& pointer);
 

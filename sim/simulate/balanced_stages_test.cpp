@@ -54,18 +54,34 @@ void check_no_split_is_faster(int layers, const ReadOptions& options) {
       }
 }
 
+/// On one node of H100, a stage two GPUs, with chunks.
+Scenario chunked(const std::string& model, int chunks, const std::string& stage_layers) {
+  const std::string text =
+      R"({"model": )" + model +
+      R"(, "platform": "dgx-h100", "nodes": 1, "software": "megatron-core-2026",
+    "training": {"global_batch": 16, "micro_batch": 1, "precision": "bf16"},
+    "parallel": {"tensor": 2, "pipeline": 4, "data": 1, "schedule": "interleaved_1f1b",
+                 "virtual_pipeline": )" +
+      std::to_string(chunks) + R"(, "stage_layers": )" + stage_layers + "}}";
+  Problems problems;
+  const auto source = std::make_shared<const SourceText>(SourceText{"chunked.json", text});
+  return read_scenario(parse_json(source, problems), library().root, library(), {});
+}
+
+TEST_CASE("a heavy head keeps its stage short, though layers spread evenly would divide") {
+  const Scenario balanced =
+      chunked(R"({"extends": "llama3-8b", "layers": 16, "vocab": 256000})", 2, "\"balanced\"");
+  CHECK(balanced.plan.stage_layers.back() < 4);
+  CHECK(slowest_stage(balanced) <
+        slowest_stage(chunked(R"({"extends": "llama3-8b", "layers": 16, "vocab": 256000})", 2,
+                              "[4, 4, 4, 4]")));
+}
+
 TEST_CASE("stages of like nodes are balanced by chunks of unequal numbers of layers") {
   // 18 layers on 4 stages of 3 chunks: 12 positions of 1 layer, and the first 6 have one more; in threes it would be 6, 6, 3, 3.
-  const std::string text = R"({
-    "model": {"layers": 18, "hidden": 1024, "heads": 16, "sequence": 1024, "vocab": 16000},
-    "platform": "dgx-h100", "nodes": 1, "software": "megatron-core-2026",
-    "training": {"global_batch": 16, "micro_batch": 1, "precision": "bf16"},
-    "parallel": {"tensor": 2, "pipeline": 4, "virtual_pipeline": 3, "data": 1,
-                 "schedule": "interleaved_1f1b", "stage_layers": "balanced"}})";
-  Problems problems;
-  const auto source = std::make_shared<const SourceText>(SourceText{"like.json", text});
   const Scenario scenario =
-      read_scenario(parse_json(source, problems), library().root, library(), {});
+      chunked(R"({"layers": 18, "hidden": 1024, "heads": 16, "sequence": 1024, "vocab": 16000})", 3,
+              "\"balanced\"");
   CHECK(scenario.plan.stage_layers == std::vector{5, 5, 4, 4});
   CHECK(scenario.plan.position_layers == std::vector{2, 2, 2, 2, 2, 2, 1, 1, 1, 1, 1, 1});
   // What is resolved reads as the same.

@@ -104,17 +104,21 @@ Entry software_entry(const std::string& name, const JsonValue& file, const Unsee
   Entry entry{"", "no measured run", text_at(file, "description")};
   JsonValue::Array sets;
   std::vector<double> misses;
+  bool are_shared = false;
   for (const auto& [set, residuals] : errors.of_software(name)) {
     const auto miss = [](double residual) { return std::abs(std::expm1(-residual)); };
     const std::vector<double> its = mapped(residuals, miss);
     sets.push_back(object_of({{"set", set},
+                              {"software", array_of(errors.sets.at(set).software)},
                               {"runs", static_cast<std::int64_t>(its.size())},
                               {"median_error", median_of(its)}}));
     misses.insert(misses.end(), its.begin(), its.end());
+    are_shared = are_shared || errors.sets.at(set).software.size() > 1;
   }
   if (!sets.empty())
-    entry.key_figure =
-        percent_text(median_of(misses)) + " off, " + count_text(misses.size(), "run");
+    entry.key_figure = percent_text(median_of(misses)) + " off, " +
+                       count_text(misses.size(), "run") +
+                       (are_shared ? ", some of another stack" : "");
   entry.figures.set("measured", JsonValue(std::move(sets)));
   return entry;
 }

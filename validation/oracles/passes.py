@@ -162,12 +162,15 @@ class Page:
         rings = mesh_rings(wires["lanes"], n) if wires["kind"] == "mesh" else 1
         B = amount(wires["saturated_bandwidth"]) * rings
         sends, idle = {"all_reduce": (2 * (n - 1), 1), "scatter": (n - 1, 0.69), "gather": (n - 1, 0.31)}[kind]
-        transfer = payload / n * (sends + idle * wires.get("group_loss", 0)) / B
+        S0, g = amount(wires["half_size"]) * (n / 8) ** wires["half_size_exponent"], wires["sharpness"]
+        sends_and_loss = sends + idle * wires.get("group_loss", 0)
+        if g > 1:  # below the payload of the least time, that time
+            payload = max(payload, S0 * ((g - 1) * 2 * (n - 1) / sends_and_loss) ** (1 / g))
+        transfer = payload / n * sends_and_loss / B
         if "switch_size" in wires and payload / (n * rings) < amount(wires["switch_size"]):
             transfer = max(transfer, payload / n * sends / (amount(wires["small_bandwidth"]) * rings))
-        S0 = amount(wires["half_size"]) * (n / 8) ** wires["half_size_exponent"]
         T0 = amount(wires["floor_base"]) + n * amount(wires["floor_per_gpu"])
-        transfer += 2 * payload * (n - 1) / n / B * (S0 / payload) ** wires["sharpness"]
+        transfer += 2 * payload * (n - 1) / n / B * (S0 / payload) ** g
         return T0 + transfer if wires.get("floor") == "added" else max(T0, transfer)
 
     def activation(self):
@@ -256,7 +259,7 @@ class Page:
         here, hop, hop_inside = n / nodes, amount(self.fabric["collective_latency"]), amount(self.wires["floor_per_gpu"]) / 2
         share = 1 if kind == "all_reduce" else 0.5
         volume = share * 2 * (n - 1) / n * payload
-        levels, sent, chunk = 2 * math.ceil(math.log2(nodes)), {2: 1, 3: 1.5}.get(nodes, 2) * payload, 2 ** 19 * min(32, 2 * cards)
+        levels, sent, chunk = 2 * math.ceil(math.log2(nodes)), {2: 1, 3: 1.5}.get(nodes, 2) * payload, min(payload, 2 ** 19 * min(32, 2 * cards))
 
         def by_tree():
             if nodes == n:
